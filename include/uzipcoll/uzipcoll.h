@@ -1,0 +1,295 @@
+/* libuzipcoll: collective communication for tensors and fields of floats, with lossless compression.
+ *
+ * The whole C API and ABI. C99 and C++; no MPI, UCX or CUDA header is needed.
+ *
+ * Conventions
+ *   Counts     are elements (not bytes), per rank unless said otherwise, and may be zero; a buffer with
+ *              count zero may be NULL.
+ *   Buffers    belong to the caller. A source is only read; a destination is written. They must stay
+ *              valid, and untouched, until the call (or the request's completion) returns. Source and
+ *              destination must not overlap, except in the in-place forms described at each call.
+ *   Threads    One thread at a time may use a communicator and the requests started on it; different
+ *              communicators may be used by different threads at the same time.
+ *   Order      All ranks of a communicator call collectives in the same order with matching arguments.
+ *              A rank that calls something else is found: UZIP_ERR_MISMATCH, never a wrong result.
+ *   Bits       All ranks receive the same bits; the same call gives the same bits in every run, with
+ *              compression on or off. Moves keep every bit pattern (NaN payloads, -0, denormals). A NaN
+ *              that a reduction yields is the type's canonical quiet NaN.
+ *   Errors     Every fallible call returns a uzip_status_t; uzip_last_error() tells the rest in one
+ *              sentence. On error the contents of the destination are unspecified. The library never
+ *              aborts or exits.
+ *
+ * Each call is described in its manual page, uzip_allreduce(3) and so on; uzipcoll(7) gives the overview.
+ */
+#ifndef UZIPCOLL_H
+#define UZIPCOLL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define UZIP_VERSION_MAJOR 0
+#define UZIP_VERSION_MINOR 1
+#define UZIP_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define UZIP_API __attribute__((visibility("default")))
+#else
+#define UZIP_API
+#endif
+
+/* ---- Status ------------------------------------------------------------------------------------ */
+
+typedef enum uzip_status {
+  UZIP_OK = 0,
+  UZIP_ERR_INVALID = 1,     /* an argument is not allowed: null, unknown, overflowing, overlapping, freed */
+  UZIP_ERR_UNSUPPORTED = 2, /* legal, but not available here (type with this codec, transport, ...) */
+  UZIP_ERR_NO_MEMORY = 3,   /* an allocation failed */
+  UZIP_ERR_TIMEOUT = 4,     /* a deadline passed; the message names the ranks that are missing */
+  UZIP_ERR_PEER = 5,        /* a peer died or cannot be reached; the message names it */
+  UZIP_ERR_MISMATCH = 6,    /* ranks called with different counts, types, operations or settings */
+  UZIP_ERR_CORRUPT = 7,     /* a frame from the wire or a file is damaged or truncated */
+  UZIP_ERR_TRANSPORT = 8,   /* the network layer reported an error */
+  UZIP_ERR_CONFIG = 9,      /* a UZIP_* setting has a value that is not allowed */
+  UZIP_ERR_INTERNAL = 10    /* a fault in the library; please report it */
+} uzip_status_t;
+
+/* Name and meaning of a status, "UZIP_ERR_PEER: a peer died or cannot be reached". Never NULL; static. */
+UZIP_API const char *uzip_status_string(uzip_status_t status);
+
+/* What the last failing call of this thread had to say: what failed, the value, what is allowed, what to
+ * do next. "" if nothing failed yet. Owned by the library, valid until the thread's next failing call. */
+UZIP_API const char *uzip_last_error(void);
+
+/* Version of the library that is running (not of this header): "0.1.0". Static. */
+UZIP_API const char *uzip_version_string(void);
+/* The same as numbers; each pointer may be NULL. */
+UZIP_API void uzip_version(int *major, int *minor, int *patch);
+
+/* ---- Types and operations ---------------------------------------------------------------------- */
+
+typedef enum uzip_dtype {
+  UZIP_INT8 = 0,
+  UZIP_UINT8 = 1,
+  UZIP_INT32 = 2,
+  UZIP_UINT32 = 3,
+  UZIP_INT64 = 4,
+  UZIP_UINT64 = 5,
+  UZIP_FP16 = 6,        /* IEEE 754 binary16 */
+  UZIP_BF16 = 7,        /* bfloat16: the upper half of a binary32 */
+  UZIP_FP32 = 8,        /* IEEE 754 binary32 */
+  UZIP_FP64 = 9,        /* IEEE 754 binary64 */
+  UZIP_FP8_E4M3FN = 10, /* OCP 8-bit float, 4 exponent bits, no infinity */
+  UZIP_FP8_E5M2 = 11    /* OCP 8-bit float, 5 exponent bits */
+} uzip_dtype_t;
+
+/* Size of one element in bytes, 0 for an unknown type. */
+UZIP_API size_t uzip_dtype_size(uzip_dtype_t dtype);
+/* Name, "bf16"; "unknown" for an unknown type. Static. */
+UZIP_API const char *uzip_dtype_name(uzip_dtype_t dtype);
+
+/* 8- and 16-bit floats accumulate in binary32 and are rounded to nearest even (overflow: infinity, or NaN
+ * for fp8_e4m3fn). Integer sums and products wrap. MIN and MAX return NaN if any operand is NaN and order
+ * -0 below +0. AVG is the sum divided by the number of ranks (integers: truncated towards zero). */
+typedef enum uzip_op {
+  UZIP_SUM = 0,
+  UZIP_PROD = 1,
+  UZIP_MIN = 2,
+  UZIP_MAX = 3,
+  UZIP_AVG = 4
+} uzip_op_t;
+
+/* Name, "sum"; "unknown" for an unknown operation. Static. */
+UZIP_API const char *uzip_op_name(uzip_op_t op);
+
+/* ---- Communicators ----------------------------------------------------------------------------- */
+
+/* An ordered group of ranks that communicate (an MPI_Comm). NULL is no communicator. */
+typedef struct uzip_comm_handle *uzip_comm_t;
+/* One operation in flight (an MPI_Request). UZIP_REQUEST_NULL is no operation. */
+typedef struct uzip_request_handle *uzip_request_t;
+#define UZIP_REQUEST_NULL ((uzip_request_t)0)
+
+/* Source or destination argument that asks for the in-place form; see each call. */
+#define UZIP_IN_PLACE ((void *)(intptr_t)-1)
+/* Colour for uzip_comm_split(): this rank joins no group. */
+#define UZIP_UNDEFINED (-1)
+/* Largest tag of uzip_send() and uzip_recv(). Tags are 0 ... UZIP_TAG_MAX. */
+#define UZIP_TAG_MAX 0x3fffffff
+
+/* How ranks that start by themselves find each other: an all-gather of bytes that the caller provides.
+ * `allgather` is called by all ranks, in the same order, while a communicator is created (and by nothing
+ * else): rank r contributes `bytes` bytes at `src`; `dst` receives size * bytes bytes in rank order.
+ * It returns 0 on success. It may block. */
+typedef struct uzip_oob {
+  size_t struct_size; /* sizeof(uzip_oob_t) */
+  int rank;           /* this process, 0 ... size - 1 */
+  int size;           /* number of processes, > 0 */
+  int (*allgather)(const void *src, void *dst, size_t bytes, void *context);
+  void *context;      /* passed on to allgather; owned by the caller, needed only during creation */
+} uzip_oob_t;
+
+/* Creates a communicator from an out-of-band all-gather. Collective over all ranks of `oob`. Settings that
+ * must be equal on all ranks are compared: UZIP_ERR_MISMATCH names the setting and the ranks.
+ * *comm is owned by the caller (uzip_comm_free) and is NULL after an error. */
+UZIP_API uzip_status_t uzip_comm_create(const uzip_oob_t *oob, uzip_comm_t *comm);
+
+/* Creates a communicator for ranks started by hand or by any launcher, from the environment: UZIP_RANK,
+ * UZIP_SIZE and UZIP_RENDEZVOUS (a directory that all ranks see, empty or not existing before the job). */
+UZIP_API uzip_status_t uzip_comm_create_from_env(uzip_comm_t *comm);
+
+/* A new communicator with the same ranks. Collective. */
+UZIP_API uzip_status_t uzip_comm_dup(uzip_comm_t comm, uzip_comm_t *duplicate);
+/* Partitions the ranks by `color` (>= 0, or UZIP_UNDEFINED: *part becomes NULL); in each part, ranks are
+ * ordered by `key`, then by their rank in `comm`. Collective. */
+UZIP_API uzip_status_t uzip_comm_split(uzip_comm_t comm, int color, int key, uzip_comm_t *part);
+/* This process's rank in `comm`. */
+UZIP_API uzip_status_t uzip_comm_rank(uzip_comm_t comm, int *rank);
+/* Number of ranks in `comm`. */
+UZIP_API uzip_status_t uzip_comm_size(uzip_comm_t comm, int *size);
+/* Frees the communicator and sets *comm to NULL; NULL is allowed. Collective, as MPI_Comm_free: it waits,
+ * with a deadline, until the peers have received what this rank sent. Requests still in flight on it fail. */
+UZIP_API uzip_status_t uzip_comm_free(uzip_comm_t *comm);
+
+/* ---- Collectives ------------------------------------------------------------------------------- */
+
+typedef enum uzip_coll {
+  UZIP_ALLREDUCE = 0,
+  UZIP_REDUCE_SCATTER = 1,
+  UZIP_REDUCE_SCATTERV = 2,
+  UZIP_ALLGATHER = 3,
+  UZIP_ALLGATHERV = 4,
+  UZIP_BARRIER = 5
+} uzip_coll_t;
+
+/* dst[i] = op over all ranks of src[i], i < count, on every rank. `count` elements in both buffers.
+ * In place: src == UZIP_IN_PLACE or src == dst. */
+UZIP_API uzip_status_t uzip_allreduce(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                      uzip_op_t op, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_iallreduce(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                       uzip_op_t op, uzip_comm_t comm, uzip_request_t *request);
+
+/* Block r of the element-wise reduction goes to rank r: dst[i] = op over all ranks of src[rank * count + i],
+ * i < count. `src` holds size * count elements, `dst` count.
+ * In place: src == UZIP_IN_PLACE (as in MPI: `dst` holds the size * count inputs, the result replaces its
+ * first count elements, the rest becomes unspecified), or dst == src + rank * count elements (as in NCCL). */
+UZIP_API uzip_status_t uzip_reduce_scatter(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                           uzip_op_t op, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_ireduce_scatter(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                            uzip_op_t op, uzip_comm_t comm, uzip_request_t *request);
+/* The same with a block of counts[r] elements for rank r, stored one after another. `counts` has `size`
+ * entries, equal on all ranks; it is read before the call returns. */
+UZIP_API uzip_status_t uzip_reduce_scatterv(const void *src, void *dst, const size_t *counts,
+                                            uzip_dtype_t dtype, uzip_op_t op, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_ireduce_scatterv(const void *src, void *dst, const size_t *counts,
+                                             uzip_dtype_t dtype, uzip_op_t op, uzip_comm_t comm,
+                                             uzip_request_t *request);
+
+/* dst[r * count + i] = rank r's src[i], i < count, on every rank. `dst` holds size * count elements.
+ * In place: src == UZIP_IN_PLACE or src == dst + rank * count elements. */
+UZIP_API uzip_status_t uzip_allgather(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                      uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_iallgather(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                       uzip_comm_t comm, uzip_request_t *request);
+/* The same with counts[r] elements from rank r, stored one after another in rank order; `src` holds
+ * counts[rank] elements. `counts` has `size` entries, equal on all ranks. */
+UZIP_API uzip_status_t uzip_allgatherv(const void *src, void *dst, const size_t *counts,
+                                       uzip_dtype_t dtype, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_iallgatherv(const void *src, void *dst, const size_t *counts,
+                                        uzip_dtype_t dtype, uzip_comm_t comm, uzip_request_t *request);
+
+/* Returns after all ranks have called it. */
+UZIP_API uzip_status_t uzip_barrier(uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_ibarrier(uzip_comm_t comm, uzip_request_t *request);
+
+/* ---- Point to point ---------------------------------------------------------------------------- */
+
+/* Sends `count` elements to rank `dest`, which receives them with a matching uzip_recv(). Messages between
+ * two ranks with the same tag arrive in the order of sending. May return before the receiver has them. */
+UZIP_API uzip_status_t uzip_send(const void *src, size_t count, uzip_dtype_t dtype, int dest, int tag,
+                                 uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_isend(const void *src, size_t count, uzip_dtype_t dtype, int dest, int tag,
+                                  uzip_comm_t comm, uzip_request_t *request);
+/* Receives exactly `count` elements from rank `source`. Another count or type on the sender's side is
+ * UZIP_ERR_MISMATCH, on this side only. */
+UZIP_API uzip_status_t uzip_recv(void *dst, size_t count, uzip_dtype_t dtype, int source, int tag,
+                                 uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_irecv(void *dst, size_t count, uzip_dtype_t dtype, int source, int tag,
+                                  uzip_comm_t comm, uzip_request_t *request);
+/* Sends and receives at the same time; the two may have different counts and peers. */
+UZIP_API uzip_status_t uzip_sendrecv(const void *src, size_t src_count, int dest, int send_tag, void *dst,
+                                     size_t dst_count, int source, int recv_tag, uzip_dtype_t dtype,
+                                     uzip_comm_t comm);
+
+/* ---- Requests ---------------------------------------------------------------------------------- */
+
+/* Waits for the operation, frees the request and sets *request to UZIP_REQUEST_NULL, also on error.
+ * A null request is complete. The wait has a deadline (UZIP_TIMEOUT). */
+UZIP_API uzip_status_t uzip_wait(uzip_request_t *request);
+/* Progresses; if the operation is complete sets *done to 1, frees the request and sets it to
+ * UZIP_REQUEST_NULL, otherwise sets *done to 0. The return value is the operation's status when done. */
+UZIP_API uzip_status_t uzip_test(uzip_request_t *request, int *done);
+/* Waits for all `n` requests, in any order of completion. `statuses` may be NULL or has n entries. Returns
+ * UZIP_OK, or the first (lowest index) failing status. */
+UZIP_API uzip_status_t uzip_waitall(size_t n, uzip_request_t *requests, uzip_status_t *statuses);
+
+/* ---- Options per call -------------------------------------------------------------------------- */
+
+/* How one call is to be done. Start from UZIP_OPTIONS_INIT. Options must be equal on all ranks of the
+ * call. */
+typedef struct uzip_options {
+  size_t struct_size;    /* sizeof(uzip_options_t) */
+  const char *algorithm; /* "ring", "two_shot", ... (uzip_info -a); NULL or "auto": the library chooses */
+  const char *codec;     /* "raw", "lev", ... (uzip_info -C); NULL or "auto": the library chooses */
+  size_t chunk_bytes;    /* bytes of one encoded piece of one rank's share; 0: the library chooses */
+  int split_send;        /* 1: raw planes leave before coding is done, 0: never, -1: the library chooses */
+} uzip_options_t;
+#define UZIP_OPTIONS_INIT {sizeof(uzip_options_t), NULL, NULL, 0, -1}
+
+/* What a call did, filled in when it completes. Set struct_size before. */
+typedef struct uzip_coll_info {
+  size_t struct_size;     /* sizeof(uzip_coll_info_t) */
+  const char *algorithm;  /* name of the algorithm that ran; static */
+  const char *codec;      /* name of the codec that was planned; static */
+  size_t chunk_bytes;     /* bytes of one piece */
+  uint64_t payload_bytes; /* original bytes of the elements that this rank sent */
+  uint64_t wire_bytes;    /* bytes that this rank sent, headers included */
+} uzip_coll_info_t;
+
+/* Any collective, with options. Fields that an operation does not use are ignored: `counts` is for the
+ * v forms, `count` for the others, `op` for reductions. */
+typedef struct uzip_coll_args {
+  size_t struct_size; /* sizeof(uzip_coll_args_t) */
+  uzip_coll_t coll;
+  const void *src;
+  void *dst;
+  size_t count;
+  const size_t *counts;
+  uzip_dtype_t dtype;
+  uzip_op_t op;
+  const uzip_options_t *options; /* NULL: all chosen by the library */
+  uzip_coll_info_t *info;        /* NULL, or filled in on completion; must live until then */
+} uzip_coll_args_t;
+
+/* Runs a collective to its end. */
+UZIP_API uzip_status_t uzip_coll_run(const uzip_coll_args_t *args, uzip_comm_t comm);
+/* Starts a collective. `args` (and `options`, `counts`) are read before the call returns. */
+UZIP_API uzip_status_t uzip_coll_start(const uzip_coll_args_t *args, uzip_comm_t comm,
+                                       uzip_request_t *request);
+
+/* uzip_isend and uzip_irecv with options (codec, chunk_bytes, split_send; not algorithm). A receiver's
+ * chunk_bytes must be the sender's. */
+UZIP_API uzip_status_t uzip_isend_options(const void *src, size_t count, uzip_dtype_t dtype, int dest,
+                                          int tag, uzip_comm_t comm, const uzip_options_t *options,
+                                          uzip_coll_info_t *info, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_irecv_options(void *dst, size_t count, uzip_dtype_t dtype, int source, int tag,
+                                          uzip_comm_t comm, const uzip_options_t *options,
+                                          uzip_coll_info_t *info, uzip_request_t *request);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* UZIPCOLL_H */

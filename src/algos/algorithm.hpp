@@ -1,0 +1,35 @@
+// The record that describes an algorithm, and the registry of all of them. Selection, uzip_info, the tests and
+// the tools read the same records. A new algorithm is a file and a line in registry.cpp.
+#pragma once
+
+#include "algos/schedule.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace uzip {
+
+/// Rank-invariant figures for predicting a time, in seconds and bytes.
+struct CostModel {
+  double latency = 0;             ///< of one message
+  double seconds_per_byte = 0;    ///< on the wire, per rank
+  double reduce_per_byte = 0;     ///< of original data
+  double ratio = 1;               ///< wire bytes per original byte
+  double codec_per_byte = 0;      ///< encoding plus decoding
+};
+
+struct Algorithm {
+  const char* name;     ///< "two_shot"
+  Coll coll;
+  const char* summary;  ///< one sentence: how it works, steps and bytes, what it is good for
+  bool (*supports)(const Shape& shape);
+  Schedule (*build)(const Shape& shape, int rank);
+  /// Predicted time of the whole call for `bytes` in total() elements.
+  double (*cost)(const Shape& shape, double bytes, const CostModel& model);
+};
+
+std::span<const Algorithm* const> algorithms();
+/// nullptr when there is none of this name for `coll`.
+const Algorithm* find_algorithm(Coll coll, std::string_view name);
+
+}  // namespace uzip

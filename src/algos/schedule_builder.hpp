@@ -1,0 +1,49 @@
+// How an algorithm writes its schedule: steps in program order, dependencies derived from data hazards.
+#pragma once
+
+#include "algos/schedule.hpp"
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+
+namespace uzip {
+
+/// Steps on empty slices are dropped, except send and recv when `even_if_empty` (a barrier's signals); the two
+/// ends of a message always agree, since its length is the same on both.
+class ScheduleBuilder {
+ public:
+  ScheduleBuilder(const Shape& shape, int rank);
+  ~ScheduleBuilder();
+
+  void send(Slice src, int peer);
+  void recv(int peer, Slice dst);
+  void copy(Slice src, Slice dst);
+  /// dst = sources in this order; `last`: the value is complete (AVG divides here).
+  void reduce(std::span<const Slice> sources, Slice dst, bool last);
+  /// An empty message, for synchronisation. All earlier receives from anybody happen before it.
+  void signal(int peer);
+  void await_signal(int peer);
+
+  /// Codec steps, for passes.
+  void encode(Slice src, Slice wire, Part part);
+  void decode(Slice wire, Slice dst);
+  void send_wire(Slice wire, Part part, int peer, Slice origin);
+  void recv_wire(int peer, Slice wire, Part part);
+
+  /// New private elements, and a new place for a frame of `length` elements.
+  Slice scratch(size_t length);
+  Slice wire(size_t length);
+
+  /// Slices of the caller's buffers by block (see Shape).
+  Slice input_block(int rank) const;
+  Slice output_block(int rank) const;
+
+  Schedule finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace uzip

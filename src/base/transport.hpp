@@ -1,0 +1,98 @@
+// The transport contract: messages between the processes of one job. Implemented by src/ucx and by the
+// in-process loopback of the tests; used by src/comm only. A transport knows bytes and processes, nothing of
+// ranks of sub-communicators, collectives or frames.
+//
+// A message is a small fixed head, delivered with the announcement, and a body of any length (also zero) that
+// the receiver takes into a buffer of its choice after having looked at the head. So nothing is written
+// before the receiver has checked what arrives, and matching is the receiver's own business.
+#pragma once
+
+#include "base/status.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace uzip {
+
+/// Largest head of a message in bytes.
+inline constexpr size_t kMaxHeadBytes = 128;
+
+/// Called, from inside Transport::progress(), when a send or receive that did not finish at once has
+/// finished. Embedded in the caller's own state; must stay at its address until it was called.
+struct Completion {
+  void (*done)(Completion* self, const Status& status) = nullptr;
+};
+
+/// Whether an operation finished before its call returned (its Completion is then not called).
+enum class Progress : uint8_t { kDone, kPending };
+
+/// A message that has been announced and not yet received or discarded. Movable by plain copy; whoever
+/// holds it owes the transport exactly one receive() or discard().
+struct Incoming {
+  int peer = -1;                      ///< the process that sent it
+  uint32_t head_bytes = 0;            ///< <= kMaxHeadBytes
+  size_t body_bytes = 0;              ///< as announced by the sender: not trusted, compare before use
+  const std::byte* head = nullptr;    ///< valid during on_message() only
+  const std::byte* body = nullptr;    ///< the whole body if it is already in this process's memory, else null;
+                                      ///< valid until receive() or discard(), if `handle` is set,
+                                      ///< else during on_message() only
+  void* handle = nullptr;             ///< the transport's
+};
+
+/// Where a transport delivers. Called from inside Transport::progress() only.
+class TransportSink {
+ public:
+  /// A message has arrived. Returns true if it keeps it: it then owes a receive() or discard() (which it may
+  /// also do during the call). False: it is dropped.
+  virtual bool on_message(Incoming& message) = 0;
+  /// `peer` died or became unreachable; called once for each. Pending operations with it complete with an
+  /// error, except those that can't be cancelled safely (their buffers stay in use until the transport ends).
+  virtual void on_peer_failed(int peer, const Status& why) = 0;
+
+ protected:
+  ~TransportSink() = default;
+};
+
+/// Facts for choosing algorithms; equal on all ranks unless said otherwise.
+struct TransportInfo {
+  std::string description;  ///< for people: "ucx 1.13.1: posix, cma, tcp"
+  bool all_same_host = false;  ///< every pair of processes shares memory
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const TransportInfo& info() const = 0;
+
+  /// Sends head and body to `peer`. The head is copied before the call returns; the body must stay valid and
+  /// unchanged until the operation has completed (kDone, or the Completion). A completed send need not have
+  /// been received. Messages of one process to another are announced in the order of sending.
+  virtual Result<Progress> send(int peer, std::span<const std::byte> head,
+                                std::span<const std::byte> body, Completion* completion) = 0;
+
+  /// Takes the body of an announced message into `dst` (dst.size() >= message.body_bytes, checked) and ends
+  /// the message's life, also on error.
+  virtual Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
+                                   Completion* completion) = 0;
+
+  /// Ends the message's life without taking its body; the sender's send completes all the same.
+  virtual void discard(Incoming& message) = 0;
+
+  /// Moves everything forward that can move without waiting; true if anything did.
+  virtual bool progress() = 0;
+
+  /// Sleeps until there may be something to progress, or for `limit` at most. May return early.
+  virtual void wait(std::chrono::milliseconds limit) = 0;
+
+  /// True when every peer that has not failed has received all that was sent to it (as far as the network
+  /// can tell). Nonblocking: call with progress() in between. For leaving without harming the others.
+  virtual bool flushed() = 0;
+};
+
+}  // namespace uzip
