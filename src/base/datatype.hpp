@@ -23,6 +23,7 @@ struct DataTypeInfo {
   uint8_t size;           ///< bytes
   uint8_t exponent_bits;  ///< 0 for integers
   uint8_t mantissa_bits;  ///< 0 for integers
+  const char* aliases;    ///< other names that find_datatype() knows, separated by spaces
 };
 
 /// All types, in the order of their values.

@@ -7,6 +7,7 @@
 // before the receiver has checked what arrives, and matching is the receiver's own business.
 #pragma once
 
+#include "base/completion.hpp"
 #include "base/status.hpp"
 
 #include <chrono>
@@ -19,15 +20,6 @@ namespace uzip {
 
 /// Largest head of a message in bytes.
 inline constexpr size_t kMaxHeadBytes = 128;
-
-/// Called, from inside Transport::progress(), when a send or receive that did not finish at once has
-/// finished. Embedded in the caller's own state; must stay at its address until it was called.
-struct Completion {
-  void (*done)(Completion* self, const Status& status) = nullptr;
-};
-
-/// Whether an operation finished before its call returned (its Completion is then not called).
-enum class Progress : uint8_t { kDone, kPending };
 
 /// A message that has been announced and not yet received or discarded. Movable by plain copy; whoever
 /// holds it owes the transport exactly one receive() or discard().
