@@ -1,6 +1,6 @@
-// A schedule: everything that one rank does in one round of a collective, as steps over named slots.
-// Made by an algorithm with a ScheduleBuilder, transformed by passes, run by the engine (src/comm).
-// It holds no pointers, so that it can be cached, printed, verified and simulated.
+// A schedule: everything that one rank does in one round of a collective, as steps over named
+// slots. Made by an algorithm with a ScheduleBuilder, transformed by passes, run by the engine
+// (src/comm). It holds no pointers, so that it can be cached, printed, verified and simulated.
 #pragma once
 
 #include "base/datatype.hpp"
@@ -13,11 +13,13 @@
 
 namespace uzip {
 
-/// Where data lives. kInput and kOutput are the caller's buffers (this round's part of them), kScratch is one
-/// array of elements private to the round, kWire a numbered place for one frame each.
+/// Where data lives. kInput and kOutput are the caller's buffers (this round's part of them),
+/// kScratch is one array of elements private to the round, kWire a numbered place for one frame
+/// each.
 enum class Slot : uint8_t { kInput, kOutput, kScratch, kWire };
 
-/// A range of elements. For kWire, `offset` is the number of the place and `length` the elements in its frame.
+/// A range of elements. For kWire, `offset` is the number of the place and `length` the elements in
+/// its frame.
 struct Slice {
   Slot slot = Slot::kInput;
   size_t offset = 0;
@@ -35,32 +37,35 @@ enum class Verb : uint8_t {
   kDecode,  ///< wire place src -> dst
 };
 
-/// Which part of a frame a step on a wire place is about. kPlain and kCoded are the two stages of split-send:
-/// the plain part is encoded, sent and received by steps of its own.
+/// Which part of a frame a step on a wire place is about. kPlain and kCoded are the two stages of
+/// split-send: the plain part is encoded, sent and received by steps of its own.
 enum class Part : uint8_t { kWhole, kPlain, kCoded };
 
 struct Step {
   Verb verb = Verb::kCopy;
   Part part = Part::kWhole;
-  bool average = false;         ///< kReduce: the last reduction of the value, divides by the ranks for AVG
-  int peer = -1;                ///< kSend, kRecv: rank in the communicator
-  uint32_t message = 0;         ///< kSend, kRecv: number among the messages of this round between the two
-                                ///< ranks in this direction; the k-th send meets the k-th receive
-  Slice src;                    ///< kSend, kCopy, kEncode, kDecode
-  Slice dst;                    ///< kRecv, kCopy, kReduce, kEncode, kDecode
-  Slice origin;                 ///< kSend of a wire place encoded here: the elements it was encoded from, which
-                                ///< must stay unchanged until sent (a raw frame is sent from there); else empty
-  std::vector<Slice> sources;   ///< kReduce
-  std::vector<uint32_t> depends_on;  ///< steps that must have finished, ascending
+  bool average = false;  ///< kReduce: the last reduction of the value, divides by the ranks for AVG
+  int peer = -1;         ///< kSend, kRecv: rank in the communicator
+  uint32_t message = 0;  ///< kSend, kRecv: number among the messages of this round between the two
+                         ///< ranks in this direction; the k-th send meets the k-th receive
+  Slice src{};           ///< kSend, kCopy, kEncode, kDecode
+  Slice dst{};           ///< kRecv, kCopy, kReduce, kEncode, kDecode
+  Slice origin{};  ///< kSend of a wire place encoded here: the elements it was encoded from, which
+                   ///< must stay unchanged until sent (a raw frame is sent from there); else empty
+  std::vector<Slice> sources{};        ///< kReduce
+  std::vector<uint32_t> depends_on{};  ///< steps that must have finished, ascending
 };
 
 /// One rank's program for one round. Immutable once built.
 struct Schedule {
   std::vector<Step> steps;
   size_t scratch_elements = 0;
-  std::vector<size_t> wire_elements;        ///< elements in the frame of each wire place
+  std::vector<size_t> wire_elements;              ///< elements in the frame of each wire place
   std::vector<std::vector<uint32_t>> dependents;  ///< for each step, the steps that wait for it
 };
+
+/// Fills in `dependents` from the steps' depends_on.
+void link_dependents(Schedule& schedule);
 
 /// What kind of collective an algorithm is for.
 enum class Coll : uint8_t { kAllreduce, kReduceScatter, kAllgather, kBarrier };
@@ -73,15 +78,16 @@ const char* coll_name(Coll coll);
 ///   kReduceScatter  kInput holds the blocks of all ranks one after another, kOutput counts[rank].
 ///   kAllgather      kInput holds counts[rank], kOutput the blocks of all ranks one after another.
 ///   kBarrier        nothing.
-/// A slice of the blocked side (kInput of reduce-scatter, kOutput of all-gather) must lie within one block:
-/// in the caller's memory the blocks of one round need not be adjacent.
-/// In place: kAllreduce kOutput is kInput; kReduceScatter kOutput is the own block of kInput; kAllgather
+/// A slice of the blocked side (kInput of reduce-scatter, kOutput of all-gather) must lie within
+/// one block: in the caller's memory the blocks of one round need not be adjacent. In place:
+/// kAllreduce kOutput is kInput; kReduceScatter kOutput is the own block of kInput; kAllgather
 /// kInput is the own block of kOutput.
 struct Shape {
   Coll coll = Coll::kAllreduce;
-  int size = 1;                 ///< ranks
-  std::vector<size_t> counts;   ///< elements of each rank's block; for kAllreduce, how the vector is divided
-                                ///< among the ranks that reduce it (even_shares() unless there is a reason)
+  int size = 1;  ///< ranks
+  std::vector<size_t>
+      counts;  ///< elements of each rank's block; for kAllreduce, how the vector is divided
+               ///< among the ranks that reduce it (even_shares() unless there is a reason)
   bool in_place = false;
 
   size_t total() const;
@@ -89,11 +95,13 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-/// `total` elements divided among `size` ranks: shares differ by one at most, the larger ones first.
+/// `total` elements divided among `size` ranks: shares differ by one at most, the larger ones
+/// first.
 std::vector<size_t> even_shares(size_t total, int size);
 
-/// Collects steps in program order and derives their dependencies from data hazards (read after write, write
-/// after read, write after write) on overlapping slices, and the order of messages between two ranks.
+/// Collects steps in program order and derives their dependencies from data hazards (read after
+/// write, write after read, write after write) on overlapping slices, and numbers the messages
+/// between two ranks.
 class ScheduleBuilder;  // schedule_builder.hpp
 
 }  // namespace uzip

@@ -1,0 +1,28 @@
+// The table of all algorithms. The order within a collective is the order of preference when costs
+// are equal.
+#include "algos/algorithm.hpp"
+
+// One line for each algorithm: the name of the record in its file.
+#define UZIP_ALGORITHMS(X) \
+  X(allreduce_two_shot)    \
+  X(allreduce_ring)
+
+namespace uzip {
+
+#define UZIP_DECLARE(record) extern const Algorithm record;
+UZIP_ALGORITHMS(UZIP_DECLARE)
+
+std::span<const Algorithm* const> algorithms() {
+#define UZIP_ADDRESS(record) &record,
+  static constexpr const Algorithm* kAlgorithms[] = {UZIP_ALGORITHMS(UZIP_ADDRESS)};
+  return kAlgorithms;
+}
+
+const Algorithm* find_algorithm(Coll coll, std::string_view name) {
+  for (const Algorithm* algorithm : algorithms()) {
+    if (algorithm->coll == coll && algorithm->name == name) return algorithm;
+  }
+  return nullptr;
+}
+
+}  // namespace uzip

@@ -1,0 +1,49 @@
+// The vocabulary of schedules: names, shapes, and the edges between steps.
+#include "algos/schedule.hpp"
+
+#include <cassert>
+#include <numeric>
+
+namespace uzip {
+
+const char* coll_name(Coll coll) {
+  switch (coll) {
+    case Coll::kAllreduce:
+      return "allreduce";
+    case Coll::kReduceScatter:
+      return "reduce_scatter";
+    case Coll::kAllgather:
+      return "allgather";
+    case Coll::kBarrier:
+      return "barrier";
+  }
+  return "unknown";
+}
+
+size_t Shape::total() const {
+  return std::accumulate(counts.begin(), counts.end(), size_t{0});
+}
+
+size_t Shape::offset(int rank) const {
+  assert(rank >= 0 && static_cast<size_t>(rank) <= counts.size());
+  return std::accumulate(counts.begin(), counts.begin() + rank, size_t{0});
+}
+
+std::vector<size_t> even_shares(size_t total, int size) {
+  assert(size > 0);
+  const size_t ranks = static_cast<size_t>(size);
+  std::vector<size_t> shares(ranks, total / ranks);
+  for (size_t rank = 0; rank < total % ranks; ++rank) ++shares[rank];
+  return shares;
+}
+
+void link_dependents(Schedule& schedule) {
+  schedule.dependents.assign(schedule.steps.size(), {});
+  for (uint32_t step = 0; step < schedule.steps.size(); ++step) {
+    for (uint32_t earlier : schedule.steps[step].depends_on) {
+      schedule.dependents[earlier].push_back(step);
+    }
+  }
+}
+
+}  // namespace uzip
