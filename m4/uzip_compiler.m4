@@ -74,8 +74,10 @@ AC_DEFUN([UZIP_BUILD_FLAGS], [
   UZIP_CPPFLAGS=
   AS_IF([test "x$enable_debug" = xyes],
     [uzip_build_summary="debug, assertions on"
+     DEBUG_BUILD=1
      uzip_optimize="-O0 -g"],
     [uzip_build_summary="release"
+     DEBUG_BUILD=
      uzip_optimize=
      UZIP_CPPFLAGS="-DNDEBUG"])
   AS_IF([test -n "$uzip_sanitizers"], [AS_VAR_APPEND([uzip_build_summary], [",$uzip_sanitizers"])])
@@ -103,6 +105,7 @@ AC_DEFUN([UZIP_BUILD_FLAGS], [
   AS_VAR_APPEND([UZIP_CXXFLAGS], [" $uzip_sanitizer_flags"])
   AC_LANG_POP([C++])
 
+  AC_SUBST([DEBUG_BUILD])
   AC_SUBST([UZIP_CPPFLAGS])
   AC_SUBST([UZIP_CFLAGS])
   AC_SUBST([UZIP_CXXFLAGS])

@@ -123,7 +123,7 @@ AC_DEFUN([UZIP_WITH_HWLOC], [
 dnl _UZIP_WITH_GPU(option, NAME, compiler, default directories, word)
 AC_DEFUN([_UZIP_WITH_GPU], [
   AC_ARG_WITH([$1],
-    [AS_HELP_STRING([--with-$1@<:@=DIR@:>@], [the $5 toolkit in DIR, DIR/bin/$3 @<:@auto@:>@])],
+    [AS_HELP_STRING([--with-$1@<:@=DIR@:>@], [DIR/bin/$3 or the $3 that is found @<:@auto@:>@])],
     [], [with_$1=auto])
   uzip_have_$1=no
   uzip_$1_summary=no

@@ -13,7 +13,7 @@ try() {
   if "$@" </dev/null; then echo "ok - $name"; else echo "not ok - $name"; status=1; fi
 }
 
-unset MAKEFLAGS MFLAGS MAKELEVEL
+unset MAKEFLAGS MFLAGS MAKELEVEL VERBOSE
 "$MAKE" -C "$top_builddir" install DESTDIR="$tree/root" >"$tree/install.log" 2>&1 || {
   cat "$tree/install.log"
   echo "not ok - make install"
