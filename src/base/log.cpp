@@ -14,7 +14,7 @@
 namespace uzip {
 namespace {
 
-constexpr const char* kLevelNames[] = {"error", "warn", "info", "debug"};
+constexpr const char* kLevelNames[kLogLevelCount] = {"error", "warn", "info", "debug"};
 
 std::atomic<int> current_level{static_cast<int>(LogLevel::kWarn)};
 std::atomic<int> current_rank{-1};
@@ -50,6 +50,10 @@ struct Line {
 
 }  // namespace
 
+const char* log_level_name(LogLevel level) {
+  return kLevelNames[static_cast<size_t>(level)];
+}
+
 void set_log_level(LogLevel level) {
   current_level.store(static_cast<int>(level), std::memory_order_relaxed);
 }
@@ -72,7 +76,7 @@ void log(LogLevel level, const char* format, ...) {
   } else {
     line.add("uzip ");
   }
-  line.add("%s: ", kLevelNames[static_cast<size_t>(level)]);
+  line.add("%s: ", log_level_name(level));
   errno = saved_errno;  // for %m
   va_list arguments;
   va_start(arguments, format);

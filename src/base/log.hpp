@@ -5,6 +5,10 @@
 namespace uzip {
 
 enum class LogLevel : int { kError = 0, kWarn = 1, kInfo = 2, kDebug = 3 };
+inline constexpr int kLogLevelCount = 4;
+
+/// "error", "warn", "info" or "debug".
+const char* log_level_name(LogLevel level);
 
 /// Set once from UZIP_LOG_LEVEL; the default is kWarn.
 void set_log_level(LogLevel level);

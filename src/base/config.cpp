@@ -1,0 +1,232 @@
+// The table of all settings, and the only place that looks at the environment.
+// Parsing, showing, suggesting and comparing between ranks all walk this one table.
+#include "base/config.hpp"
+
+#include "base/cpu.hpp"
+#include "base/log.hpp"
+#include "base/setting_form.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+
+#include <sys/auxv.h>
+#include <unistd.h>
+
+namespace uzip {
+namespace {
+
+struct Row {
+  const char* name;
+  SettingForm form;
+  bool must_match;
+  const char* help;
+};
+
+const char* cpu_choice(int index) {
+  return index == 0 ? "auto" : cpu_target_name(static_cast<CpuTarget>(index - 1));
+}
+
+const char* log_level_choice(int index) {
+  return log_level_name(static_cast<LogLevel>(index));
+}
+
+constexpr bool kMustMatch = true;
+constexpr bool kOwnChoice = false;
+
+constexpr std::array kRows = {
+    Row{"UZIP_RANK", IntegerForm{&Config::rank, 0}, kOwnChoice,
+        "rank of this process, for uzip_comm_create_from_env()"},
+    Row{"UZIP_SIZE", IntegerForm{&Config::size, 1}, kOwnChoice,
+        "number of processes, for uzip_comm_create_from_env()"},
+    Row{"UZIP_RENDEZVOUS", TextForm{&Config::rendezvous, "a directory that all ranks see", false},
+        kOwnChoice, "directory where ranks find each other, for uzip_comm_create_from_env()"},
+
+    Row{"UZIP_ALGORITHM",
+        TextForm{&Config::algorithm,
+                 "auto, the name of an algorithm (uzip_info -a), or a list such as "
+                 "allreduce:ring,allgather:auto",
+                 false},
+        kMustMatch, "algorithm, for all collectives or for each named one"},
+    Row{"UZIP_CODEC", TextForm{&Config::codec, "auto or the name of a codec (uzip_info -C)", false},
+        kMustMatch, "codec for what is sent; raw sends everything uncompressed"},
+    Row{"UZIP_CHUNK", BytesForm{&Config::chunk_bytes}, kMustMatch,
+        "size of one encoded piece of one rank's share"},
+    Row{"UZIP_SPLIT_SEND", AutoSwitchForm{&Config::split_send}, kMustMatch,
+        "send the parts that are stored as they are before coding is done"},
+    Row{"UZIP_CHECKSUM", SwitchForm{&Config::checksum}, kMustMatch,
+        "protect every frame by a CRC32C"},
+    Row{"UZIP_CODEC_THRESHOLD", BytesForm{&Config::codec_threshold}, kMustMatch,
+        "smaller pieces are sent uncompressed"},
+
+    Row{"UZIP_TIMEOUT", SecondsForm{&Config::timeout}, kOwnChoice,
+        "a call that has waited for so long warns and names the missing ranks; 0: never"},
+    Row{"UZIP_TIMEOUT_LIMIT", SecondsForm{&Config::timeout_limit}, kOwnChoice,
+        "a call that has waited for so long fails with UZIP_ERR_TIMEOUT; 0: never"},
+    Row{"UZIP_SPIN", SecondsForm{&Config::spin}, kOwnChoice,
+        "idle time after which a waiting call sleeps until something arrives"},
+
+    Row{"UZIP_CPU", NameForm{&Config::cpu, cpu_choice, 1 + int{kCpuTargetCount}}, kOwnChoice,
+        "instruction set of the kernels; all give the same results"},
+    Row{"UZIP_UCX_TLS",
+        TextForm{&Config::ucx_tls, "a list of UCX transports, such as tcp,self, or nothing", true},
+        kOwnChoice, "transports for this library's part of UCX only; empty: UCX chooses"},
+    Row{"UZIP_PEER_READ", SwitchForm{&Config::peer_read}, kMustMatch,
+        "read large messages straight from the memory of a process on the same host"},
+
+    Row{"UZIP_LOG_LEVEL", ChoiceForm{&Config::log_level, log_level_choice, kLogLevelCount},
+        kOwnChoice, "what is written to stderr"},
+    Row{"UZIP_COLL_TRACE", SwitchForm{&Config::trace}, kOwnChoice,
+        "one line for each new shape of call, with what was chosen for it"},
+};
+
+constexpr std::string_view kPrefix = "UZIP_";
+// UCX reads these itself: ucp_config_read("UZIP", ...).
+constexpr std::string_view kUcxPrefix = "UZIP_UCX_";
+
+const Row* find_row(std::string_view name) {
+  const auto row =
+      std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return name == r.name; });
+  return row == kRows.end() ? nullptr : &*row;
+}
+
+// Bytes from outside for a message: short, and printable ASCII only.
+std::string shortened(std::string_view text) {
+  constexpr size_t kShown = 40;
+  std::string shown;
+  for (char c : text.substr(0, kShown)) {
+    if (c >= ' ' && c < 0x7f) {
+      shown += c;
+    } else {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\x%02x", static_cast<unsigned char>(c));
+      shown += escape;
+    }
+  }
+  if (text.size() > kShown) shown += "... (" + std::to_string(text.size()) + " bytes)";
+  return shown;
+}
+
+// Least number of inserted, deleted and replaced characters between two names (Levenshtein).
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+const char* nearest_name(std::string_view name) {
+  // What lies beyond any real name's length cannot bring it nearer to one.
+  constexpr size_t kCompared = 64;
+  name = name.substr(0, kCompared);
+  const auto nearest =
+      std::min_element(kRows.begin(), kRows.end(), [&](const Row& a, const Row& b) {
+        return edit_distance(name, a.name) < edit_distance(name, b.name);
+      });
+  return nearest->name;
+}
+
+std::string unknown_name_warning(std::string_view name) {
+  return shortened(name) + " is not a setting and has no effect; the nearest is " +
+         nearest_name(name) + " (uzip_info -c lists all)";
+}
+
+// A program that runs with more rights than its user must not be steered by the user's environment:
+// the rule of secure_getenv(3).
+const char* const* process_environment() {
+  static const char* const nothing[] = {nullptr};
+  return getauxval(AT_SECURE) != 0 ? nothing : environ;
+}
+
+}  // namespace
+
+std::span<const SettingInfo> settings() {
+  struct Texts {
+    std::string form;
+    std::string default_value;
+  };
+  // SettingInfo points into `texts`, which is therefore filled first.
+  static const std::vector<Texts> texts = [] {
+    std::vector<Texts> list;
+    for (const Row& row : kRows)
+      list.push_back({describe_form(row.form), print_setting(row.form, Config())});
+    return list;
+  }();
+  static const std::vector<SettingInfo> infos = [] {
+    std::vector<SettingInfo> list;
+    for (size_t i = 0; i < kRows.size(); ++i) {
+      const Row& row = kRows[i];
+      list.push_back({row.name, texts[i].form.c_str(), texts[i].default_value.c_str(), row.help,
+                      row.must_match});
+    }
+    return list;
+  }();
+  return infos;
+}
+
+Result<Config> parse_config(const char* const* environment, std::vector<std::string>* warnings) {
+  if (environment == nullptr) environment = process_environment();
+  Config config;
+  std::array<bool, kRows.size()> seen{};
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const size_t equals = entry.find('=');
+    if (!entry.starts_with(kPrefix) || equals == std::string_view::npos) continue;
+    const std::string_view name = entry.substr(0, equals);
+    const std::string_view value = entry.substr(equals + 1);
+    const Row* row = find_row(name);
+    if (row == nullptr) {
+      if (warnings != nullptr && !name.starts_with(kUcxPrefix)) {
+        warnings->push_back(unknown_name_warning(name));
+      }
+      continue;
+    }
+    // Of several entries with one name, getenv(3) takes the first.
+    bool& row_seen = seen[static_cast<size_t>(row - kRows.data())];
+    if (row_seen) continue;
+    row_seen = true;
+    if (!parse_setting(row->form, value, config)) {
+      return error(UZIP_ERR_CONFIG, "%s='%s' is not allowed; allowed is %s", row->name,
+                   shortened(value).c_str(), describe_form(row->form).c_str());
+    }
+  }
+  return config;
+}
+
+Result<const Config*> load_config() {
+  static const Result<Config> loaded = [] {
+    std::vector<std::string> warnings;
+    Result<Config> config = parse_config(nullptr, &warnings);
+    if (config.ok()) set_log_level(static_cast<LogLevel>(config->log_level));
+    for (const std::string& warning : warnings) log(LogLevel::kWarn, "%s", warning.c_str());
+    return config;
+  }();
+  if (!loaded.ok()) return loaded.status();
+  return &*loaded;
+}
+
+std::vector<std::string> matching_settings(const Config& config) {
+  std::vector<std::string> list;
+  for (const Row& row : kRows) {
+    if (row.must_match)
+      list.push_back(std::string(row.name) + "=" + print_setting(row.form, config));
+  }
+  return list;
+}
+
+std::string setting_value(const Config& config, const SettingInfo& setting) {
+  const Row* row = find_row(setting.name);
+  return row == nullptr ? std::string() : print_setting(row->form, config);
+}
+
+}  // namespace uzip
