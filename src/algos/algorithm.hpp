@@ -18,6 +18,9 @@ struct CostModel {
   double codec_per_byte = 0;      ///< encoding plus decoding
 };
 
+/// What starting one more message to another peer costs while others are in flight, in latencies.
+inline constexpr double kMessageStart = 0.05;
+
 struct Algorithm {
   const char* name;     ///< "two_shot"
   Coll coll;

@@ -41,8 +41,7 @@ Schedule build(const Shape& shape, int rank) {
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const double moved = bytes * (shape.size - 1) / shape.size;
-  // The messages of one hop are in flight together: the hop counts, and a little for starting each.
-  return model.latency * (2 + 0.1 * (shape.size - 1)) +
+  return model.latency * (2 + 2 * kMessageStart * (shape.size - 1)) +
          moved * (2 * model.ratio * model.seconds_per_byte + model.reduce_per_byte +
                   2 * model.codec_per_byte);
 }

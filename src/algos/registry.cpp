@@ -3,9 +3,17 @@
 #include "algos/algorithm.hpp"
 
 // One line for each algorithm: the name of the record in its file.
-#define UZIP_ALGORITHMS(X) \
-  X(allreduce_two_shot)    \
-  X(allreduce_ring)
+#define UZIP_ALGORITHMS(X)        \
+  X(allreduce_two_shot)           \
+  X(allreduce_ring)               \
+  X(allreduce_recursive_doubling) \
+  X(allreduce_one_shot)           \
+  X(reduce_scatter_two_shot)      \
+  X(reduce_scatter_ring)          \
+  X(allgather_two_shot)           \
+  X(allgather_ring)               \
+  X(allgather_bruck)              \
+  X(barrier_dissemination)
 
 namespace uzip {
 

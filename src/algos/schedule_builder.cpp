@@ -1,31 +1,21 @@
-// Derives dependencies while an algorithm writes its steps. Every piece of memory remembers who
-// wrote it last and who has read it since, so a step finds its predecessors without looking at all
-// earlier steps.
+// Derives dependencies while an algorithm writes its steps, drops redundant ones and numbers the
+// messages.
 #include "algos/schedule_builder.hpp"
 
-#include "algos/access.hpp"
-#include "algos/interval_map.hpp"
+#include "algos/access_history.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
+#include <iterator>
 
 namespace uzip {
 
 namespace {
 
-constexpr uint32_t kNobody = UINT32_MAX;
-
 // Redundant dependencies are looked for among this many edges, plus some for each dependency:
 // enough to see through an encoding in two stages, and few enough to keep the cost of a step
 // constant.
 constexpr size_t kPruneEdges = 64;
-
-// The history of a piece of memory that matters to the next step on it.
-struct Touched {
-  uint32_t writer = kNobody;
-  std::vector<uint32_t> readers;  // since `writer`, ascending
-};
 
 }  // namespace
 
@@ -34,8 +24,6 @@ struct ScheduleBuilder::State {
 
   uint32_t add(Step step);
   uint32_t add_message(Step step);
-  std::vector<uint32_t> predecessors(const std::vector<Access>& accesses);
-  void remember(uint32_t step, const std::vector<Access>& accesses);
   void prune(std::vector<uint32_t>& depends_on);
 
   Coll coll;
@@ -43,13 +31,11 @@ struct ScheduleBuilder::State {
   int rank;
   std::vector<size_t> counts;
   std::vector<size_t> offsets;
-  MemoryMap map;
+  AccessHistory history;
   Schedule schedule;
-  std::array<IntervalMap<Touched>, 4> memory;  // by slot
-  std::vector<uint32_t> sent;                  // messages so far, by peer
+  std::vector<uint32_t> sent;  // messages so far, by peer
   std::vector<uint32_t> received;
   std::vector<uint32_t> receives;  // all steps that receive
-  std::vector<Access> accesses;    // of the step being added
   std::vector<uint32_t> reached;   // prune(): the last search that came by, for each step
   std::vector<uint32_t> stack;
   uint32_t searches = 0;
@@ -60,7 +46,7 @@ ScheduleBuilder::State::State(const Shape& shape, int own_rank)
       size(shape.size),
       rank(own_rank),
       counts(shape.counts),
-      map(shape, own_rank) {
+      history(shape, own_rank) {
   assert(rank >= 0 && rank < size);
   counts.resize(static_cast<size_t>(size));  // a barrier need not give any
   for (size_t offset = 0; size_t count : counts) {
@@ -72,18 +58,15 @@ ScheduleBuilder::State::State(const Shape& shape, int own_rank)
 }
 
 uint32_t ScheduleBuilder::State::add(Step step) {
-  accesses.clear();
-  for_each_access(map, step, [&](const Access& access) { accesses.push_back(access); });
-  std::vector<uint32_t> found = predecessors(accesses);
-  step.depends_on.insert(step.depends_on.end(), found.begin(), found.end());
-  std::sort(step.depends_on.begin(), step.depends_on.end());
-  step.depends_on.erase(std::unique(step.depends_on.begin(), step.depends_on.end()),
-                        step.depends_on.end());
-  prune(step.depends_on);
-  const uint32_t index = static_cast<uint32_t>(schedule.steps.size());
-  remember(index, accesses);
+  const uint32_t number = static_cast<uint32_t>(schedule.steps.size());
+  const std::vector<uint32_t>& hazards = history.follow(step, number);
+  std::vector<uint32_t> all;  // with those that the step had before
+  std::set_union(step.depends_on.begin(), step.depends_on.end(), hazards.begin(), hazards.end(),
+                 std::back_inserter(all));
+  prune(all);
+  step.depends_on = std::move(all);
   schedule.steps.push_back(std::move(step));
-  return index;
+  return number;
 }
 
 uint32_t ScheduleBuilder::State::add_message(Step step) {
@@ -97,38 +80,6 @@ uint32_t ScheduleBuilder::State::add_message(Step step) {
   const uint32_t index = add(std::move(step));
   receives.push_back(index);
   return index;
-}
-
-std::vector<uint32_t> ScheduleBuilder::State::predecessors(const std::vector<Access>& of) {
-  std::vector<uint32_t> found;
-  for (const Access& access : of) {
-    memory[static_cast<size_t>(access.memory)].for_each(
-        access.begin, access.end, [&](const Touched& touched) {
-          if (access.writes && !touched.readers.empty()) {
-            // The readers have waited for the writer.
-            found.insert(found.end(), touched.readers.begin(), touched.readers.end());
-          } else if (touched.writer != kNobody) {
-            found.push_back(touched.writer);
-          }
-        });
-  }
-  return found;
-}
-
-void ScheduleBuilder::State::remember(uint32_t step, const std::vector<Access>& of) {
-  for (const Access& access : of) {
-    if (access.writes) continue;
-    memory[static_cast<size_t>(access.memory)].for_each(
-        access.begin, access.end, [&](Touched& touched) {
-          if (touched.readers.empty() || touched.readers.back() != step) {
-            touched.readers.push_back(step);
-          }
-        });
-  }
-  for (const Access& access : of) {
-    if (!access.writes) continue;
-    memory[static_cast<size_t>(access.memory)].assign(access.begin, access.end, {step, {}});
-  }
 }
 
 // Drops dependencies that another one implies. A search that runs out of edges leaves some in,
@@ -169,7 +120,9 @@ void ScheduleBuilder::recv(int peer, Slice dst) {
 
 void ScheduleBuilder::copy(Slice src, Slice dst) {
   assert(src.length == dst.length);
-  if (src.length == 0 || state_->map.canonical(src) == state_->map.canonical(dst)) return;
+  if (src.length == 0 ||
+      state_->history.map().canonical(src) == state_->history.map().canonical(dst))
+    return;
   state_->add({.verb = Verb::kCopy, .src = src, .dst = dst});
 }
 

@@ -1,0 +1,70 @@
+// Bruck's all-gather: what a rank has doubles with every hop, from the rank as far after it as it
+// has blocks.
+//   J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby: Efficient Algorithms for All-to-All
+//   Communications in Multiport Message-Passing Systems, IEEE TPDS 8(11), 1997.
+// Steps: ceil(log2 P) hops, for any P. Bytes sent per rank: about (P-1)/P n, the minimum.
+// Blocks are collected in scratch, the own one first, so that every message is one slice. Scratch:
+// all blocks.
+#include "algos/algorithm.hpp"
+#include "algos/rank_math.hpp"
+#include "algos/schedule_builder.hpp"
+
+#include <algorithm>
+
+namespace uzip {
+namespace {
+
+Schedule build(const Shape& shape, int rank) {
+  const int size = shape.size;
+  ScheduleBuilder builder(shape, rank);
+  const Slice mine = builder.input_block(rank);
+  if (size == 1) {
+    builder.copy(mine, builder.output_block(rank));
+    return builder.finish();
+  }
+
+  // starts[i]: where the block of rank + i stands in scratch.
+  std::vector<size_t> starts{0};
+  for (int i = 0; i < size; ++i) {
+    starts.push_back(starts.back() + shape.counts[rank_after(rank, i, size)]);
+  }
+  const Slice scratch = builder.scratch(starts.back());
+  const auto blocks = [&](int first, int end) {
+    return Slice{Slot::kScratch, scratch.offset + starts[first], starts[end] - starts[first]};
+  };
+
+  builder.copy(mine, blocks(0, 1));
+  for (int have = 1; have < size; have *= 2) {
+    const int more = std::min(have, size - have);
+    builder.send(blocks(0, more), rank_after(rank, -have, size));
+    builder.recv(rank_after(rank, have, size), blocks(have, have + more));
+  }
+  builder.copy(mine, builder.output_block(rank));
+  for (int i = 1; i < size; ++i) {
+    builder.copy(blocks(i, i + 1), builder.output_block(rank_after(rank, i, size)));
+  }
+  return builder.finish();
+}
+
+double cost(const Shape& shape, double bytes, const CostModel& model) {
+  const double moved = bytes * (shape.size - 1) / shape.size;
+  // The way through scratch is charged like a reduction.
+  return model.latency * doubling_rounds(shape.size) +
+         moved *
+             (model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
+}
+
+}  // namespace
+
+extern const Algorithm allgather_bruck = {
+    "bruck",
+    Coll::kAllgather,
+    "what a rank has doubles with every hop, collected in scratch: log2(P) hops; for small blocks "
+    "on "
+    "many ranks",
+    [](const Shape& shape) { return shape.coll == Coll::kAllgather; },
+    build,
+    cost,
+};
+
+}  // namespace uzip
