@@ -1,5 +1,6 @@
-// The record that describes an algorithm, and the registry of all of them. Selection, uzip_info, the tests and
-// the tools read the same records. A new algorithm is a file and a line in registry.cpp.
+// The record that describes an algorithm, and the registry of all of them. Selection, uzip_info,
+// the tests and the tools read the same records. A new algorithm is a file and a line in
+// registry.cpp.
 #pragma once
 
 #include "algos/schedule.hpp"
@@ -11,18 +12,18 @@ namespace uzip {
 
 /// Rank-invariant figures for predicting a time, in seconds and bytes.
 struct CostModel {
-  double latency = 0;             ///< of one message
-  double seconds_per_byte = 0;    ///< on the wire, per rank
-  double reduce_per_byte = 0;     ///< of original data
-  double ratio = 1;               ///< wire bytes per original byte
-  double codec_per_byte = 0;      ///< encoding plus decoding
+  double latency = 0;           ///< of one message
+  double seconds_per_byte = 0;  ///< on the wire, per rank
+  double reduce_per_byte = 0;   ///< of original data
+  double ratio = 1;             ///< wire bytes per original byte
+  double codec_per_byte = 0;    ///< encoding plus decoding
 };
 
 /// What starting one more message to another peer costs while others are in flight, in latencies.
 inline constexpr double kMessageStart = 0.05;
 
 struct Algorithm {
-  const char* name;     ///< "two_shot"
+  const char* name;  ///< "two_shot"
   Coll coll;
   const char* summary;  ///< one sentence: how it works, steps and bytes, what it is good for
   bool (*supports)(const Shape& shape);

@@ -4,9 +4,7 @@
 namespace uzip {
 
 /// The rank `steps` places after `rank` on the ring; `steps` in (-2 * size, 2 * size).
-inline int rank_after(int rank, int steps, int size) {
-  return (rank + steps + 2 * size) % size;
-}
+inline int rank_after(int rank, int steps, int size) { return (rank + steps + 2 * size) % size; }
 
 /// ceil(log2(size)): rounds in which something known to one rank can reach all.
 inline int doubling_rounds(int size) {

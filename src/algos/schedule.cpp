@@ -20,9 +20,7 @@ const char* coll_name(Coll coll) {
   return "unknown";
 }
 
-size_t Shape::total() const {
-  return std::accumulate(counts.begin(), counts.end(), size_t{0});
-}
+size_t Shape::total() const { return std::accumulate(counts.begin(), counts.end(), size_t{0}); }
 
 size_t Shape::offset(int rank) const {
   assert(rank >= 0 && static_cast<size_t>(rank) <= counts.size());

@@ -1,4 +1,5 @@
-// How an algorithm writes its schedule: steps in program order, dependencies derived from data hazards.
+// How an algorithm writes its schedule: steps in program order, dependencies derived from data
+// hazards.
 #pragma once
 
 #include "algos/schedule.hpp"
@@ -9,8 +10,8 @@
 
 namespace uzip {
 
-/// Steps on empty slices are dropped, except send and recv when `even_if_empty` (a barrier's signals); the two
-/// ends of a message always agree, since its length is the same on both.
+/// Steps on empty slices are dropped, except send and recv when `even_if_empty` (a barrier's
+/// signals); the two ends of a message always agree, since its length is the same on both.
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const Shape& shape, int rank);

@@ -1,0 +1,56 @@
+// The verifier's parts in their order, each relying on those before: single steps, messages,
+// hazards, values.
+#include "algos/verify.hpp"
+
+#include "algos/print.hpp"
+#include "algos/verify_parts.hpp"
+
+namespace uzip {
+
+Ensemble::Ensemble(std::span<const Schedule> all, const Shape& of)
+    : schedules(all), shape(of), counts(of.counts) {
+  counts.resize(schedules.size());
+  for (size_t count : counts) {
+    offsets.push_back(total);
+    total += count;
+  }
+  for (int rank = 0; rank < size(); ++rank) {
+    maps.emplace_back(shape, rank);
+    partners.emplace_back(schedules[rank].steps.size());
+  }
+}
+
+Slice Ensemble::whole(Slot slot, int rank) const {
+  const bool blocked = shape.coll == Coll::kAllreduce ||
+                       (shape.coll == Coll::kReduceScatter && slot == Slot::kInput) ||
+                       (shape.coll == Coll::kAllgather && slot == Slot::kOutput);
+  if (slot == Slot::kScratch) return {slot, 0, schedules[rank].scratch_elements};
+  if (shape.coll == Coll::kBarrier) return {slot, 0, 0};
+  return {slot, 0, blocked ? total : counts[rank]};
+}
+
+std::string Ensemble::name(StepId id) const {
+  return "rank " + std::to_string(id.rank) + " step " + std::to_string(id.step) + " (" +
+         print_step(step(id)) + ")";
+}
+
+Status Ensemble::fault(StepId id, const std::string& what) const {
+  return error(UZIP_ERR_INTERNAL, "%s: %s", name(id).c_str(), what.c_str());
+}
+
+Status verify(std::span<const Schedule> schedules, const Shape& shape, int orders, uint32_t seed) {
+  if (shape.size < 1 || schedules.size() != static_cast<size_t>(shape.size)) {
+    return error(UZIP_ERR_INVALID, "%zu schedules for %d ranks", schedules.size(), shape.size);
+  }
+  if (shape.coll != Coll::kBarrier && shape.counts.size() != schedules.size()) {
+    return error(UZIP_ERR_INVALID, "%zu counts for %d ranks", shape.counts.size(), shape.size);
+  }
+  Ensemble ensemble(schedules, shape);
+  for (int rank = 0; rank < shape.size; ++rank)
+    UZIP_RETURN_IF_ERROR(check_structure(ensemble, rank));
+  UZIP_RETURN_IF_ERROR(match_messages(ensemble));
+  for (int rank = 0; rank < shape.size; ++rank) UZIP_RETURN_IF_ERROR(check_order(ensemble, rank));
+  return run_symbolically(ensemble, orders, seed);
+}
+
+}  // namespace uzip

@@ -1,0 +1,60 @@
+// The parts of the verifier and what they share. Used by verify*.cpp only.
+#pragma once
+
+#include "algos/access.hpp"
+#include "algos/schedule.hpp"
+#include "base/status.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace uzip {
+
+/// One step of one rank.
+struct StepId {
+  int rank = -1;  ///< -1: none
+  uint32_t step = 0;
+};
+
+/// The schedules of all ranks, and facts about them.
+struct Ensemble {
+  std::span<const Schedule> schedules;
+  const Shape& shape;
+  std::vector<size_t> counts;   ///< as in the shape, but never missing
+  std::vector<size_t> offsets;  ///< of the blocks
+  size_t total = 0;
+  std::vector<MemoryMap> maps;                ///< by rank
+  std::vector<std::vector<StepId>> partners;  ///< by rank and step: the other end of a send or
+                                              ///< receive; filled in by match_messages()
+
+  Ensemble(std::span<const Schedule> schedules, const Shape& shape);
+
+  int size() const { return static_cast<int>(schedules.size()); }
+  const Step& step(StepId id) const { return schedules[id.rank].steps[id.step]; }
+  StepId partner(StepId id) const { return partners[id.rank][id.step]; }
+  /// kInput, kOutput or kScratch of `rank`, as one slice.
+  Slice whole(Slot slot, int rank) const;
+  /// "rank 2 step 5 (recv rank 1 #0 -> scratch[0,4))"
+  std::string name(StepId id) const;
+  /// An error about a step.
+  Status fault(StepId id, const std::string& what) const;
+};
+
+/// Every step by itself: slices exist, lengths agree, inputs stay unwritten, dependencies point
+/// backwards, frames are sent with their origin.
+Status check_structure(const Ensemble& ensemble, int rank);
+
+/// Every message has two ends that agree on its length and kind, and messages between two ranks are
+/// numbered from 0 on. Fills in ensemble.partners.
+Status match_messages(Ensemble& ensemble);
+
+/// Every two steps that touch the same memory, one of them writing, are ordered by dependencies.
+Status check_order(const Ensemble& ensemble, int rank);
+
+/// All ranks in random legal orders, one for each seed from `seed` on, without any buffering of
+/// messages; then whether the outputs are what the collective promises.
+Status run_symbolically(const Ensemble& ensemble, int orders, uint32_t seed);
+
+}  // namespace uzip
