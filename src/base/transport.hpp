@@ -58,6 +58,9 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
+  /// Where messages go; set once, before the first progress(). Borrowed.
+  virtual void set_sink(TransportSink* sink) = 0;
+
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const TransportInfo& info() const = 0;

@@ -1,0 +1,92 @@
+// The validated description of one call, made from what the user passed. Everything behind it may rely on it.
+#pragma once
+
+#include "algos/schedule.hpp"
+#include "base/datatype.hpp"
+#include "base/reduce.hpp"
+#include "base/status.hpp"
+#include "codec/codec.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace uzip {
+
+struct Algorithm;
+
+/// What the user called. Part of the wire format (CallStamp::coll): append only.
+enum class CallKind : uint8_t {
+  kAllreduce = 1,
+  kReduceScatter = 2,
+  kReduceScatterV = 3,
+  kAllgather = 4,
+  kAllgatherV = 5,
+  kBarrier = 6,
+  kSend = 7,
+  kRecv = 8,
+};
+/// "allreduce"; "unknown call" for a value that is not one.
+const char* call_name(CallKind kind);
+
+inline bool is_point_to_point(CallKind kind) { return kind == CallKind::kSend || kind == CallKind::kRecv; }
+inline bool is_reduction(CallKind kind) {
+  return kind == CallKind::kAllreduce || kind == CallKind::kReduceScatter ||
+         kind == CallKind::kReduceScatterV;
+}
+
+/// A codec and how hard it tries, by name: "auto", "raw", "lev", "lev:fastest", "lev:smallest".
+struct CodecChoice {
+  const Codec* codec = nullptr;  ///< nullptr: the selector chooses
+  CodecLevel level = CodecLevel::kBalanced;
+
+  bool operator==(const CodecChoice&) const = default;
+};
+Result<CodecChoice> parse_codec_choice(const std::string& name);
+
+/// What the call's options, or else the settings, ask for.
+
+struct CallOptions {
+  const Algorithm* algorithm = nullptr;  ///< nullptr: the selector chooses
+  CodecChoice codec;
+  size_t chunk_bytes = 0;                ///< 0: the selector chooses
+  int split_send = -1;                   ///< -1: the selector chooses
+
+  bool operator==(const CallOptions&) const = default;
+};
+
+struct CollArgs {
+  CallKind kind = CallKind::kBarrier;
+  DataType type = UZIP_UINT8;
+  ReduceOp op = UZIP_SUM;
+  bool in_place = false;
+  bool result_moves = false;     ///< reduce_scatter in MPI's in-place form: the result goes to the front of dst
+  int peer = -1;                 ///< point to point: the other rank
+  uint32_t tag = 0;
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+  size_t count = 0;              ///< per rank; the v forms: the sum
+  std::vector<size_t> counts;    ///< the v forms only
+  CallOptions options;
+  uzip_coll_info_t* info = nullptr;
+};
+
+/// Who makes the call: what validation needs to know of the communicator.
+struct CallContext {
+  int rank = 0;
+  int size = 1;
+  const CallOptions* defaults = nullptr;  ///< by kind of collective, kCollCount of them
+};
+inline constexpr int kCollCount = 4;
+
+/// The collective behind a call; must not be point to point.
+Coll coll_of(CallKind kind);
+
+Result<CollArgs> validate_collective(const uzip_coll_args_t& args, const CallContext& context);
+Result<CollArgs> validate_send(const void* src, size_t count, DataType type, int dest, int tag,
+                               const uzip_options_t* options, const CallContext& context);
+Result<CollArgs> validate_recv(void* dst, size_t count, DataType type, int source, int tag,
+                               const uzip_options_t* options, const CallContext& context);
+
+}  // namespace uzip

@@ -1,0 +1,410 @@
+#include "comm/communicator.hpp"
+
+#include "base/log.hpp"
+#include "comm/engine.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+
+namespace uzip {
+namespace {
+
+constexpr size_t kCachedPlans = 16;
+constexpr size_t kFirstCapacity = 64;  // calls in flight before the table grows
+constexpr size_t kPastCalls = 64;
+constexpr size_t kDeadMessages = 64;
+
+/// Sequence numbers wrap: `a` comes before `b` if it is less than half the range behind.
+bool before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+
+}  // namespace
+
+Communicator::Communicator(Engine& engine, int rank, std::vector<int> processes,
+                           std::vector<uint32_t> numbers)
+    : engine_(engine),
+      rank_(rank),
+      processes_(std::move(processes)),
+      numbers_(std::move(numbers)),
+      selector_(engine.config(), engine.link_facts(processes_)),
+      schedules_(rank),
+      collectives_(kFirstCapacity),
+      past_(kPastCalls),
+      next_sent_(processes_.size()),
+      next_arrival_(processes_.size()) {
+  std::copy_n(engine.default_options(), kCollCount, defaults_);
+}
+
+Communicator::~Communicator() {
+  for (Request* request : collectives_)
+    if (request) request->detach();
+  while (!receives_.empty()) receives_.back()->detach();
+  while (!sends_.empty()) sends_.back()->detach();
+  for (HeldMessage& message : held_) engine_.discard(message.incoming);
+}
+
+// ---- Starting calls --------------------------------------------------------------------------------------
+
+Result<std::shared_ptr<const Plan>> Communicator::plan_for(const CollArgs& args) {
+  const auto matches = [&](const CachedPlan& cached) {
+    const CallShape& shape = cached.shape;
+    return cached.plan && shape.kind == args.kind && shape.count == args.count && shape.type == args.type &&
+           shape.in_place == args.in_place && shape.options == args.options && shape.counts == args.counts;
+  };
+  for (const CachedPlan& cached : plans_)
+    if (matches(cached)) return cached.plan;
+  const int ranks = is_point_to_point(args.kind) ? 1 : size();
+  CallShape shape{args.kind, args.type, args.in_place, ranks, args.count, args.counts, args.options};
+  UZIP_ASSIGN_OR_RETURN(Plan plan, selector_.select(shape));
+  if (engine_.config().trace) log(LogLevel::kError, "%s", selector_.explain(plan).c_str());
+  auto shared = std::make_shared<const Plan>(std::move(plan));
+  if (plans_.size() < kCachedPlans) plans_.emplace_back();
+  plans_[next_plan_] = {std::move(shape), shared};
+  next_plan_ = (next_plan_ + 1) % kCachedPlans;
+  return std::shared_ptr<const Plan>(std::move(shared));
+}
+
+Result<Request*> Communicator::start(CollArgs args) {
+  UZIP_RETURN_IF_ERROR(health_.with_context(call_name(args.kind)));
+  UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(args));
+  CallStamp stamp;
+  stamp.coll = static_cast<uint8_t>(args.kind == CallKind::kRecv ? CallKind::kSend : args.kind);
+  stamp.op = is_reduction(args.kind) ? static_cast<uint8_t>(args.op) : 0;
+  stamp.plan = plan->digest();
+  stamp.count = args.count;
+  Request* request = engine_.acquire();
+  if (args.kind == CallKind::kRecv) {
+    receives_.push_back(request);
+    request->begin(*this, std::move(args), std::move(plan), stamp);
+    bind_held(*request);
+    return request;
+  }
+  if (args.kind == CallKind::kSend) {
+    stamp.sequence = next_sent_[static_cast<size_t>(args.peer)]++;
+    sends_.push_back(request);
+    request->begin(*this, std::move(args), std::move(plan), stamp);
+    return request;
+  }
+  stamp.sequence = next_sequence_++;
+  while (collectives_[stamp.sequence & (collectives_.size() - 1)]) {
+    // The place is taken by a call that is still in flight: double the table.
+    std::vector<Request*> larger(collectives_.size() * 2);
+    for (Request* other : collectives_)
+      if (other) larger[other->stamp().sequence & (larger.size() - 1)] = other;
+    collectives_.swap(larger);
+  }
+  collectives_[stamp.sequence & (collectives_.size() - 1)] = request;
+  past_[stamp.sequence % kPastCalls] = {stamp, false};
+  request->begin(*this, std::move(args), std::move(plan), stamp);
+  for (size_t i = 0; i < failed_ahead_.size(); ++i) {
+    if (failed_ahead_[i].sequence != stamp.sequence) continue;
+    request->fail(failed_ahead_[i].status, false);
+    failed_ahead_.erase(failed_ahead_.begin() + static_cast<ptrdiff_t>(i));
+    break;
+  }
+  // Even a call without rounds must see that others disagree.
+  if (!held_.empty() && !request->done()) offer_held(*request, UINT32_MAX);
+  return request;
+}
+
+void Communicator::on_request_ended(Request& request) {
+  if (request.args().kind == CallKind::kSend) {
+    std::erase(sends_, &request);
+    return;
+  }
+  if (request.args().kind == CallKind::kRecv) {
+    std::erase(receives_, &request);
+    if (request.failed() && request.bound()) {
+      if (dead_messages_.size() >= kDeadMessages) dead_messages_.erase(dead_messages_.begin());
+      dead_messages_.push_back({request.args().peer, request.stamp().sequence});
+    }
+  } else {
+    const uint32_t sequence = request.stamp().sequence;
+    Request*& place = collectives_[sequence & (collectives_.size() - 1)];
+    if (place == &request) place = nullptr;
+    PastCall& past = past_[sequence % kPastCalls];
+    if (past.stamp.sequence == sequence) past.failed = request.failed();
+  }
+  if (request.failed()) drop_held_of_ended_calls();
+}
+
+// ---- Messages --------------------------------------------------------------------------------------------
+
+bool Communicator::on_message(Incoming& incoming, const MessageHead& head) {
+  if (head.envelope.source >= processes_.size() ||
+      processes_[head.envelope.source] != incoming.peer) {
+    log(LogLevel::kWarn, "dropped a message from process %d that claims to be rank %u", incoming.peer,
+        head.envelope.source);
+    return false;
+  }
+  switch (MessageIndex::unpack(head.envelope.index).kind) {
+    case MessageKind::kCollective: return on_collective(incoming, head);
+    case MessageKind::kPointToPoint: return on_point_to_point(incoming, head);
+    case MessageKind::kControl: return on_control(incoming, head);
+  }
+  return false;
+}
+
+bool Communicator::deliver(Request& request, Incoming& incoming, const MessageHead& head) {
+  const MessageIndex index = MessageIndex::unpack(head.envelope.index);
+  const auto source = static_cast<int>(head.envelope.source);
+  if (Status status = check_stamp(request, head); !status.ok()) {
+    request.fail(status);
+    return false;
+  }
+  switch (request.on_message(incoming, head.frame, source, index.round, index.message)) {
+    case Request::Answer::kTaken: return true;
+    case Request::Answer::kLater: hold(incoming, head); return true;
+    case Request::Answer::kRefused: break;
+  }
+  if (!request.failed())
+    log(LogLevel::kWarn, "dropped message %u of round %u from rank %d: %s does not expect it", index.message,
+        index.round, source, request.describe().c_str());
+  return false;
+}
+
+bool Communicator::on_collective(Incoming& incoming, const MessageHead& head) {
+  const uint32_t sequence = head.frame.call.sequence;
+  if (!before(sequence, next_sequence_)) {
+    hold(incoming, head);
+    return true;
+  }
+  Request* request = find_collective(sequence);
+  return request ? deliver(*request, incoming, head) : on_past_call(head);
+}
+
+Request* Communicator::find_collective(uint32_t sequence) {
+  Request* request = collectives_[sequence & (collectives_.size() - 1)];
+  return request && request->stamp().sequence == sequence ? request : nullptr;
+}
+
+/// A call that ended here while the sender is still in it: if the sender's differs it must be told.
+bool Communicator::on_past_call(const MessageHead& head) {
+  const CallStamp& theirs = head.frame.call;
+  const PastCall& past = past_[theirs.sequence % kPastCalls];
+  if (past.failed || past.stamp.sequence != theirs.sequence || past.stamp == theirs) return false;
+  send_control(static_cast<int>(head.envelope.source), ControlKind::kCallFailed, theirs.sequence,
+               error(UZIP_ERR_MISMATCH, "rank %d called %s where rank %u called %s", rank_,
+                     describe_call(past.stamp).c_str(), head.envelope.source,
+                     describe_call(theirs).c_str()));
+  return false;
+}
+
+Status Communicator::check_stamp(const Request& request, const MessageHead& head) const {
+  const CallStamp& ours = request.stamp();
+  const CallStamp& theirs = head.frame.call;
+  if (ours == theirs && (ours.count == 0 || head.frame.count == 0 ||
+                         head.frame.type == static_cast<uint8_t>(request.type())))
+    return Status();
+  std::string call = describe_call(theirs);
+  if (head.frame.count > 0) call += std::string(" of ") + datatype_info(static_cast<DataType>(head.frame.type)).name;
+  if (ours.coll == theirs.coll && ours.op == theirs.op && ours.count == theirs.count &&
+      (head.frame.count == 0 || head.frame.type == static_cast<uint8_t>(request.type())))
+    call += " with another algorithm, codec, chunk size or counts";
+  return error(UZIP_ERR_MISMATCH, "rank %u called %s where rank %d called this", head.envelope.source,
+               call.c_str(), rank_);
+}
+
+void Communicator::hold(Incoming& incoming, const MessageHead& head) {
+  HeldMessage message{incoming, head};
+  engine_.preserve(message.incoming);
+  held_.push_back(message);
+}
+
+void Communicator::offer_held(Request& request, uint32_t round) {
+  const bool point_to_point = is_point_to_point(request.args().kind);
+  const uint32_t sequence = request.stamp().sequence;
+  for (size_t i = 0; i < held_.size() && !request.done() && !request.failed();) {
+    const MessageIndex index = MessageIndex::unpack(held_[i].head.envelope.index);
+    const bool belongs =
+        held_[i].head.frame.call.sequence == sequence &&
+        (index.kind == MessageKind::kPointToPoint) == point_to_point &&
+        (!point_to_point || static_cast<int>(held_[i].head.envelope.source) == request.args().peer) &&
+        (index.round == round || round == UINT32_MAX || !(held_[i].head.frame.call == request.stamp()));
+    if (!belongs || (round == UINT32_MAX && held_[i].head.frame.call == request.stamp())) {
+      ++i;
+      continue;
+    }
+    HeldMessage message = held_[i];
+    held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
+    if (!deliver(request, message.incoming, message.head)) engine_.discard(message.incoming);
+    i = 0;  // delivering may have taken others, or added some
+  }
+}
+
+void Communicator::drop_held_of_ended_calls() {
+  std::erase_if(held_, [this](HeldMessage& message) {
+    const uint32_t sequence = message.head.frame.call.sequence;
+    const bool collective =
+        MessageIndex::unpack(message.head.envelope.index).kind == MessageKind::kCollective;
+    const bool ended = collective ? before(sequence, next_sequence_) && !find_collective(sequence)
+                                  : is_dead_message(static_cast<int>(message.head.envelope.source), sequence);
+    if (ended) engine_.discard(message.incoming);
+    return ended;
+  });
+}
+
+// ---- Point to point --------------------------------------------------------------------------------------
+//
+// Each message between two ranks has a number, given by the sender. Its first piece (round 0, number 0) is
+// matched by tag, in the order of the numbers whatever the order of arrival; from then on the receive is bound
+// to the number, and the other pieces are found by it.
+
+bool Communicator::is_dead_message(int source, uint32_t sequence) const {
+  return std::any_of(dead_messages_.begin(), dead_messages_.end(), [&](const DeadMessage& dead) {
+    return dead.source == source && dead.sequence == sequence;
+  });
+}
+
+bool Communicator::on_point_to_point(Incoming& incoming, const MessageHead& head) {
+  const auto source = static_cast<int>(head.envelope.source);
+  const uint32_t sequence = head.frame.call.sequence;
+  if (is_dead_message(source, sequence)) return false;
+  for (Request* receive : receives_)
+    if (receive->bound() && receive->args().peer == source && receive->stamp().sequence == sequence)
+      return deliver(*receive, incoming, head);
+  const MessageIndex index = MessageIndex::unpack(head.envelope.index);
+  uint32_t& next = next_arrival_[head.envelope.source];
+  const bool first = index.round == 0 && index.message == 0;
+  if (!first || sequence != next) {
+    hold(incoming, head);
+    return true;
+  }
+  ++next;
+  const bool taken = match_first(incoming, head);
+  release_early(source);
+  return taken;
+}
+
+/// The first piece of the next message from its source: to the oldest receive that waits for its tag.
+bool Communicator::match_first(Incoming& incoming, const MessageHead& head) {
+  const auto source = static_cast<int>(head.envelope.source);
+  for (Request* receive : receives_) {
+    if (receive->bound() || receive->args().peer != source || receive->args().tag != head.envelope.tag)
+      continue;
+    receive->bind_sender(head.frame.call.sequence);
+    return deliver(*receive, incoming, head);
+  }
+  hold(incoming, head);
+  return true;
+}
+
+/// First pieces that came too early may be in order now.
+void Communicator::release_early(int source) {
+  for (size_t i = 0; i < held_.size();) {
+    const MessageHead& head = held_[i].head;
+    const MessageIndex index = MessageIndex::unpack(head.envelope.index);
+    const bool next = index.kind == MessageKind::kPointToPoint && index.round == 0 && index.message == 0 &&
+                      static_cast<int>(head.envelope.source) == source &&
+                      head.frame.call.sequence == next_arrival_[head.envelope.source];
+    if (!next) {
+      ++i;
+      continue;
+    }
+    ++next_arrival_[head.envelope.source];
+    HeldMessage message = held_[i];
+    held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
+    if (!match_first(message.incoming, message.head)) engine_.discard(message.incoming);
+    i = 0;
+  }
+}
+
+/// A new receive: the oldest message with its tag that has come already, if there is one.
+void Communicator::bind_held(Request& receive) {
+  const HeldMessage* oldest = nullptr;
+  for (const HeldMessage& message : held_) {
+    const MessageIndex index = MessageIndex::unpack(message.head.envelope.index);
+    const uint32_t sequence = message.head.frame.call.sequence;
+    if (index.kind != MessageKind::kPointToPoint || index.round != 0 || index.message != 0 ||
+        static_cast<int>(message.head.envelope.source) != receive.args().peer ||
+        message.head.envelope.tag != receive.args().tag ||
+        !before(sequence, next_arrival_[message.head.envelope.source]))
+      continue;
+    if (!oldest || before(sequence, oldest->head.frame.call.sequence)) oldest = &message;
+  }
+  if (oldest) receive.bind_sender(oldest->head.frame.call.sequence);
+}
+
+// ---- Failures --------------------------------------------------------------------------------------------
+
+void Communicator::on_bad_message(const Envelope& envelope, uint32_t sequence, const Status& why) {
+  const MessageIndex index = MessageIndex::unpack(envelope.index);
+  const Status status = why.with_context("message from rank " + std::to_string(envelope.source));
+  if (index.kind == MessageKind::kCollective) {
+    if (Request* request = find_collective(sequence)) return request->fail(status);
+  }
+  // It is not known which call it was for, but that one would wait for ever.
+  log(LogLevel::kError, "%s", status.message().c_str());
+  std::vector<Request*> victims = receives_;
+  for (Request* request : collectives_)
+    if (request) victims.push_back(request);
+  for (Request* request : victims) request->fail(status);
+}
+
+void Communicator::on_process_failed(int process, const Status& why, bool tell_others) {
+  const auto found = std::find(processes_.begin(), processes_.end(), process);
+  if (found == processes_.end() || !health_.ok()) return;
+  const auto rank = static_cast<int>(found - processes_.begin());
+  health_ = error(UZIP_ERR_PEER, "rank %d failed (%s); free the communicator, no call on it can succeed",
+                  rank, why.message().c_str());
+  for (int peer = 0; tell_others && peer < size(); ++peer)
+    if (peer != rank && peer != rank_)
+      send_control(peer, ControlKind::kPeerFailed, static_cast<uint32_t>(rank), health_);
+  std::vector<Request*> victims = receives_;
+  victims.insert(victims.end(), sends_.begin(), sends_.end());
+  for (Request* request : collectives_)
+    if (request) victims.push_back(request);
+  for (Request* request : victims) request->fail(health_, false);
+}
+
+void Communicator::tell_call_failed(const Request& request) {
+  if (is_point_to_point(request.args().kind)) return;
+  for (int peer = 0; peer < size(); ++peer)
+    if (peer != rank_)
+      send_control(peer, ControlKind::kCallFailed, request.stamp().sequence, request.status());
+}
+
+void Communicator::send_control(int peer, ControlKind kind, uint32_t sequence, const Status& status) {
+  MessageHead head;
+  const auto to = static_cast<size_t>(peer);
+  head.envelope = {numbers_[to], static_cast<uint32_t>(rank_),
+                   MessageIndex{MessageKind::kControl, 0, 0}.pack(), static_cast<uint32_t>(kind)};
+  head.frame.call.sequence = sequence;
+  head.frame.call.count = static_cast<uint64_t>(status.code());
+  engine_.send_and_forget(processes_[to], head, status.message());
+}
+
+bool Communicator::on_control(const Incoming& incoming, const MessageHead& head) {
+  const std::string text = "rank " + std::to_string(head.envelope.source) + " reports: " +
+                           engine_.text_of(incoming);
+  const uint64_t code = head.frame.call.count;
+  const uint32_t sequence = head.frame.call.sequence;
+  if (code == UZIP_OK || code > UZIP_ERR_INTERNAL) return false;
+  const Status status(static_cast<StatusCode>(code), text);
+  switch (static_cast<ControlKind>(head.envelope.tag)) {
+    case ControlKind::kPeerFailed:
+      if (sequence < processes_.size() && static_cast<int>(sequence) != rank_)
+        engine_.on_process_failed(processes_[sequence], status, false);
+      return false;
+    case ControlKind::kCallFailed:
+      if (Request* request = find_collective(sequence)) {
+        request->fail(status, false);
+      } else if (!before(sequence, next_sequence_)) {
+        failed_ahead_.push_back({sequence, status});
+      }
+      return false;
+  }
+  return false;
+}
+
+// ---- Sending ---------------------------------------------------------------------------------------------
+
+Result<Progress> Communicator::send(int peer, MessageIndex index, uint32_t tag, const FrameHeader& frame,
+                                    std::span<const std::byte> body, Completion* completion) {
+  const auto to = static_cast<size_t>(peer);
+  MessageHead head;
+  head.envelope = {numbers_[to], static_cast<uint32_t>(rank_), index.pack(), tag};
+  head.frame = frame;
+  return engine_.transport().send(processes_[to], bytes_of(head), body, completion);
+}
+
+}  // namespace uzip

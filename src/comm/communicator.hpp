@@ -1,0 +1,121 @@
+// An ordered group of ranks: numbers calls, plans them, and brings messages to the calls they belong to.
+#pragma once
+
+#include "base/config.hpp"
+#include "base/status.hpp"
+#include "comm/coll_args.hpp"
+#include "comm/message_head.hpp"
+#include "comm/request.hpp"
+#include "comm/plan.hpp"
+#include "comm/schedule_cache.hpp"
+#include "comm/selector.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace uzip {
+
+class Engine;
+
+/// A message that came before the call, or the round, that it belongs to.
+struct HeldMessage {
+  Incoming incoming;
+  MessageHead head;
+};
+
+class Communicator {
+ public:
+  /// `processes[r]` is rank r's number in the engine's transport, `numbers[r]` its own number of this
+  /// communicator (see Envelope::comm).
+  Communicator(Engine& engine, int rank, std::vector<int> processes, std::vector<uint32_t> numbers);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(processes_.size()); }
+  int process(int rank) const { return processes_[static_cast<size_t>(rank)]; }
+  Engine& engine() { return engine_; }
+  ScheduleCache& schedules() { return schedules_; }
+  CallContext context() const { return {rank_, size(), defaults_}; }
+
+  /// Starts a call. The request belongs to the engine; give it back with Engine::release().
+  Result<Request*> start(CollArgs args);
+
+  /// Why no call can succeed any more (a process died), or success.
+  const Status& health() const { return health_; }
+
+  // For Engine.
+  /// True if the message was taken or is kept.
+  bool on_message(Incoming& incoming, const MessageHead& head);
+  /// A message that could not be understood, but whose envelope says that it was for this communicator.
+  void on_bad_message(const Envelope& envelope, uint32_t sequence, const Status& why);
+  void on_process_failed(int process, const Status& why, bool tell_others);
+
+  // For Request.
+  Result<Progress> send(int peer, MessageIndex index, uint32_t tag, const FrameHeader& frame,
+                        std::span<const std::byte> body, Completion* completion);
+  void offer_held(Request& request, uint32_t round);
+  void tell_call_failed(const Request& request);
+  void on_request_ended(Request& request);
+
+ private:
+  struct CachedPlan {
+    CallShape shape;
+    std::shared_ptr<const Plan> plan;
+  };
+  struct PastCall {
+    CallStamp stamp;
+    bool failed = false;
+  };
+
+  Result<std::shared_ptr<const Plan>> plan_for(const CollArgs& args);
+  Status check_stamp(const Request& request, const MessageHead& head) const;
+  Request* find_collective(uint32_t sequence);
+  bool on_collective(Incoming& incoming, const MessageHead& head);
+  bool on_past_call(const MessageHead& head);
+  bool on_point_to_point(Incoming& incoming, const MessageHead& head);
+  bool match_first(Incoming& incoming, const MessageHead& head);
+  bool on_control(const Incoming& incoming, const MessageHead& head);
+  bool deliver(Request& request, Incoming& incoming, const MessageHead& head);
+  void hold(Incoming& incoming, const MessageHead& head);
+  void drop_held_of_ended_calls();
+  void release_early(int source);
+  void bind_held(Request& receive);
+  void send_control(int peer, ControlKind kind, uint32_t sequence, const Status& status);
+  bool is_dead_message(int source, uint32_t sequence) const;
+
+  Engine& engine_;
+  int rank_;
+  std::vector<int> processes_;
+  std::vector<uint32_t> numbers_;
+  CallOptions defaults_[kCollCount];
+  Selector selector_;
+  ScheduleCache schedules_;
+  std::vector<CachedPlan> plans_;
+  size_t next_plan_ = 0;
+  Status health_;
+
+  uint32_t next_sequence_ = 0;
+  std::vector<Request*> collectives_;        ///< in flight, by sequence modulo size (a power of two)
+  std::vector<PastCall> past_;                 ///< the last calls, by sequence modulo size
+  std::vector<HeldMessage> held_;
+  struct FailedAhead {
+    uint32_t sequence;
+    Status status;
+  };
+  std::vector<FailedAhead> failed_ahead_;      ///< calls that others gave up before they were called here
+
+  std::vector<uint32_t> next_sent_;            ///< [rank] number of the next point to point message to it
+  std::vector<uint32_t> next_arrival_;         ///< [rank] number of the next message expected from it
+  std::vector<Request*> receives_;           ///< in flight, in order of posting
+  std::vector<Request*> sends_;              ///< in flight
+  struct DeadMessage {
+    int source;
+    uint32_t sequence;
+  };
+  std::vector<DeadMessage> dead_messages_;     ///< whose receive failed: the rest of them is dropped
+};
+
+}  // namespace uzip

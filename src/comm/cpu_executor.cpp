@@ -1,0 +1,50 @@
+#include "comm/cpu_executor.hpp"
+
+#include <cstring>
+
+namespace uzip {
+namespace {
+
+Result<Progress> done_or(const Status& status) {
+  if (!status.ok()) return status;
+  return Progress::kDone;
+}
+
+}  // namespace
+
+Result<Progress> CpuExecutor::copy(void* dst, const void* src, size_t bytes, Completion*) {
+  if (bytes) std::memmove(dst, src, bytes);
+  return Progress::kDone;
+}
+
+Result<Progress> CpuExecutor::reduce(ReduceOp op, DataType type, void* dst,
+                                     std::span<const void* const> sources, size_t count,
+                                     size_t average_over, Completion*) {
+  uzip::reduce(op, type, dst, sources, count, average_over);
+  return Progress::kDone;
+}
+
+Result<Progress> CpuExecutor::encode(const EncodeTask& task, Completion*) {
+  const Codec& codec = *task.codec;
+  FrameHeader& header = *task.header;
+  switch (task.stage) {
+    case EncodeStage::kPlain:
+      return done_or(codec.encode_plain(task.type, task.level, task.src, task.count, task.plain,
+                                        encode_scratch_, header));
+    case EncodeStage::kCoded:
+      return done_or(codec.encode_coded(task.type, task.level, task.src, task.count, task.coded,
+                                        encode_scratch_, header));
+    case EncodeStage::kWhole: break;
+  }
+  return done_or(codec.encode(task.type, task.level, task.src, task.count, task.plain, encode_scratch_, header));
+}
+
+Result<Progress> CpuExecutor::decode(const DecodeTask& task, Completion*) {
+  const Codec* codec = find_codec(task.header->codec);
+  if (!codec)
+    return error(UZIP_ERR_CORRUPT, "a frame was made by codec %u, which this library does not have",
+                 task.header->codec);
+  return done_or(codec->decode(*task.header, task.plain, task.coded, task.dst, decode_scratch_));
+}
+
+}  // namespace uzip

@@ -1,0 +1,290 @@
+#include "comm/engine.hpp"
+
+#include "base/log.hpp"
+#include "comm/communicator.hpp"
+#include "comm/cpu_executor.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace uzip {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A communicator's number is its place and how often the place was used before, so that late messages to a
+/// freed communicator are told from those to its successor.
+constexpr uint32_t kPlaceBits = 20;
+constexpr uint32_t kPlaceMask = (1u << kPlaceBits) - 1;
+constexpr uint32_t kGenerationMask = (1u << (32 - kPlaceBits)) - 1;
+
+constexpr std::chrono::milliseconds kLongestSleep{100};
+/// Looking at the clock costs as much as a look at the network, so not at every idle turn.
+constexpr int kIdleRoundsPerClock = 32;
+constexpr size_t kMostControlText = 512;
+
+/// A message whose body was copied out of the transport. Incoming::peer is negative for these.
+struct PreservedBody {
+  std::vector<std::byte> bytes;
+};
+bool is_preserved(const Incoming& incoming) { return incoming.peer < 0; }
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Engine>> Engine::create(const Config& config, std::unique_ptr<Transport> transport) {
+  std::shared_ptr<Engine> engine(new Engine(config));
+  UZIP_RETURN_IF_ERROR(engine->read_default_options());
+  engine->executor_ = std::make_unique<CpuExecutor>();
+  transport->set_sink(engine.get());
+  engine->transport_ = std::move(transport);
+  return engine;
+}
+
+Engine::~Engine() = default;
+
+/// The settings' algorithm ("ring", or "allreduce:ring,allgather:two_shot"), codec and chunk size.
+Status Engine::read_default_options() {
+  UZIP_ASSIGN_OR_RETURN(const CodecChoice codec, parse_codec_choice(config_.codec));
+  for (int c = 0; c < kCollCount; ++c) {
+    defaults_[c].codec = codec;
+    defaults_[c].chunk_bytes = config_.chunk_bytes;
+    defaults_[c].split_send = config_.split_send;
+  }
+  const std::string& list = config_.algorithm;
+  for (size_t begin = 0; begin < list.size() && list != "auto";) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string item = list.substr(begin, end - begin);
+    const size_t colon = item.find(':');
+    const std::string name = colon == std::string::npos ? item : item.substr(colon + 1);
+    bool found = name == "auto";
+    for (int c = 0; c < kCollCount; ++c) {
+      const Coll coll = static_cast<Coll>(c);
+      if (colon != std::string::npos && item.substr(0, colon) != coll_name(coll)) continue;
+      const Algorithm* algorithm = find_algorithm(coll, name);
+      found |= algorithm != nullptr;
+      if (algorithm) defaults_[c].algorithm = algorithm;
+    }
+    if (!found)
+      return error(UZIP_ERR_CONFIG, "UZIP_ALGORITHM: there is no algorithm '%.64s'; 'uzip_info -a' lists them",
+                   item.c_str());
+    begin = end + 1;
+  }
+  return Status();
+}
+
+LinkFacts Engine::link_facts(const std::vector<int>&) const {
+  return uzip::link_facts(transport_->info().all_same_host);
+}
+
+// ---- Progress and waiting --------------------------------------------------------------------------------
+
+bool Engine::progress() {
+  bool moved = transport_->progress();
+  moved |= run_one_step();
+  return moved;
+}
+
+bool Engine::run_one_step() {
+  while (work_head_ < work_.size()) {
+    Round* round = work_[work_head_++];
+    if (work_head_ == work_.size()) {
+      work_.clear();
+      work_head_ = 0;
+    }
+    if (round->run_one()) return true;
+  }
+  return false;
+}
+
+/// When a waiting request is reported and when it fails.
+class Engine::Deadline {
+ public:
+  explicit Deadline(const Config& config) : config_(config), start_(Clock::now()) {}
+  double waited() const { return seconds_since(start_); }
+  bool warn() { return config_.timeout > 0 && !warned_ && waited() > config_.timeout && (warned_ = true); }
+  bool expired() const { return config_.timeout_limit > 0 && waited() > config_.timeout_limit; }
+
+ private:
+  const Config& config_;
+  Clock::time_point start_;
+  bool warned_ = false;
+};
+
+void Engine::check_deadline(Request& request, Deadline& deadline) {
+  const bool expired = deadline.expired();
+  if (!expired && !deadline.warn()) return;
+  std::string ranks;
+  for (int rank : request.waits_for()) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  if (expired) {
+    request.fail(error(UZIP_ERR_TIMEOUT, "nothing from rank(s) %s for %.1f s (UZIP_TIMEOUT_LIMIT=%g)",
+                         ranks.c_str(), deadline.waited(), config_.timeout_limit));
+  } else {
+    log(LogLevel::kWarn, "%s has waited %.0f s (UZIP_TIMEOUT) for rank(s) %s", request.describe().c_str(),
+        deadline.waited(), ranks.c_str());
+  }
+}
+
+/// What a wait does when nothing moved: first it only yields, since with more ranks than cores the peer needs
+/// this core; after UZIP_SPIN seconds it sleeps until the network has something.
+void Engine::idle(int& idle_rounds, Clock::time_point& idle_since, std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  sched_yield();
+  lock.lock();
+  if (idle_rounds++ % kIdleRoundsPerClock != 0) return;
+  if (idle_rounds == 1) {
+    idle_since = Clock::now();
+  } else if (seconds_since(idle_since) > config_.spin) {
+    transport_->wait(kLongestSleep);
+  }
+}
+
+void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock) {
+  if (request.done()) return;
+  Deadline deadline(config_);
+  int idle_rounds = 0;
+  Clock::time_point idle_since;
+  while (!request.done()) {
+    if (progress()) {
+      idle_rounds = 0;
+      continue;
+    }
+    idle(idle_rounds, idle_since, lock);
+    if (idle_rounds % kIdleRoundsPerClock == 1) check_deadline(request, deadline);
+  }
+}
+
+void Engine::flush(std::unique_lock<std::mutex>& lock) {
+  const Clock::time_point start = Clock::now();
+  int idle_rounds = 0;
+  Clock::time_point idle_since;
+  while (!transport_->flushed()) {
+    if (progress()) {
+      idle_rounds = 0;
+      continue;
+    }
+    idle(idle_rounds, idle_since, lock);
+    if (seconds_since(start) > std::min(config_.timeout > 0 ? config_.timeout : 60.0, 60.0)) {
+      log(LogLevel::kWarn, "left although not all messages have been received");
+      return;
+    }
+  }
+}
+
+// ---- Operations ------------------------------------------------------------------------------------------
+
+Request* Engine::acquire() {
+  std::erase_if(draining_, [this](Request* request) {
+    if (!request->drained()) return false;
+    free_requests_.push_back(request);
+    return true;
+  });
+  if (free_requests_.empty()) {
+    requests_.push_back(std::make_unique<Request>(*this));
+    return requests_.back().get();
+  }
+  Request* request = free_requests_.back();
+  free_requests_.pop_back();
+  return request;
+}
+
+void Engine::release(Request* request) {
+  (request->drained() ? free_requests_ : draining_).push_back(request);
+}
+
+// ---- Communicators ---------------------------------------------------------------------------------------
+
+uint32_t Engine::reserve_number() {
+  uint32_t place = 0;
+  while (place < places_.size() && places_[place].used) ++place;
+  if (place == places_.size()) places_.emplace_back();
+  places_[place].used = true;
+  return places_[place].generation << kPlaceBits | place;
+}
+
+void Engine::set_communicator(uint32_t number, Communicator* comm) {
+  places_[number & kPlaceMask].comm = comm;
+}
+
+void Engine::free_number(uint32_t number) {
+  Place& place = places_[number & kPlaceMask];
+  place = {nullptr, (place.generation + 1) & kGenerationMask, false};
+}
+
+Communicator* Engine::find(uint32_t number) {
+  const uint32_t place = number & kPlaceMask;
+  if (place >= places_.size() || places_[place].generation != number >> kPlaceBits) return nullptr;
+  return places_[place].comm;
+}
+
+// ---- Messages --------------------------------------------------------------------------------------------
+
+bool Engine::on_message(Incoming& incoming) {
+  MessageHead head;
+  if (incoming.head_bytes != sizeof head) {
+    log(LogLevel::kError, "dropped a message from process %d: its head has %u bytes, not %zu", incoming.peer,
+        incoming.head_bytes, sizeof head);
+    return false;
+  }
+  std::memcpy(&head, incoming.head, sizeof head);
+  Communicator* comm = find(head.envelope.comm);
+  if (!comm) return false;  // freed: the rest of a call that failed
+  const auto frame = parse_frame_header(std::as_bytes(std::span(&head.frame, 1)));
+  if (!frame.ok()) {
+    comm->on_bad_message(head.envelope, head.frame.call.sequence, frame.status());
+    return false;
+  }
+  return comm->on_message(incoming, head);
+}
+
+void Engine::on_process_failed(int process, const Status& why, bool tell_others) {
+  for (size_t i = 0; i < places_.size(); ++i)
+    if (places_[i].comm) places_[i].comm->on_process_failed(process, why, tell_others);
+}
+
+void Engine::preserve(Incoming& incoming) {
+  if (is_preserved(incoming) || incoming.handle || !incoming.body) return;
+  auto* copy = new PreservedBody{{incoming.body, incoming.body + incoming.body_bytes}};
+  transport_->discard(incoming);
+  incoming = Incoming{-1, 0, copy->bytes.size(), nullptr, copy->bytes.data(), copy};
+}
+
+Result<Progress> Engine::take(Incoming& incoming, std::span<std::byte> dst, Completion* completion) {
+  if (!is_preserved(incoming)) return transport_->receive(incoming, dst, completion);
+  if (incoming.body_bytes) std::memcpy(dst.data(), incoming.body, incoming.body_bytes);
+  discard(incoming);
+  return Progress::kDone;
+}
+
+void Engine::discard(Incoming& incoming) {
+  if (!is_preserved(incoming)) return transport_->discard(incoming);
+  delete static_cast<PreservedBody*>(incoming.handle);
+}
+
+void Engine::send_and_forget(int process, const MessageHead& head, const std::string& text) {
+  struct Forgotten : Completion {
+    std::string text;
+  };
+  auto forgotten = std::make_unique<Forgotten>();
+  forgotten->text = text.substr(0, kMostControlText);
+  forgotten->done = [](Completion* self, const Status&) { delete static_cast<Forgotten*>(self); };
+  const auto body = std::as_bytes(std::span(forgotten->text));
+  const auto sent = transport_->send(process, bytes_of(head), body, forgotten.get());
+  if (sent.ok() && *sent == Progress::kPending) forgotten.release();
+}
+
+std::string Engine::text_of(const Incoming& incoming) const {
+  if (!incoming.body) return "(no text)";
+  std::string text(reinterpret_cast<const char*>(incoming.body),
+                   std::min(incoming.body_bytes, kMostControlText));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+  return text;
+}
+
+}  // namespace uzip

@@ -1,0 +1,100 @@
+// Drives everything that the communicators of one job have in flight over one transport: brings messages to
+// communicators, runs long steps between arrivals, and is the only place that waits.
+#pragma once
+
+#include "base/config.hpp"
+#include "base/executor.hpp"
+#include "base/transport.hpp"
+#include "comm/buffer_pool.hpp"
+#include "comm/coll_args.hpp"
+#include "comm/message_head.hpp"
+#include "comm/request.hpp"
+#include "comm/selector.hpp"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace uzip {
+
+class Communicator;
+
+class Engine final : public TransportSink {
+ public:
+  static Result<std::shared_ptr<Engine>> create(const Config& config, std::unique_ptr<Transport> transport);
+  ~Engine();
+
+  /// Held by whoever calls anything here or on a communicator. wait() releases it while it sleeps or yields.
+  std::mutex& mutex() { return mutex_; }
+
+  // Waiting. Each returns when `request` is done, or when a deadline has passed (which fails the request).
+  void wait(Request& request, std::unique_lock<std::mutex>& lock);
+  /// Moves everything forward without waiting; true if anything moved.
+  bool progress();
+  /// Waits until all that was sent has been received, UZIP_TIMEOUT at most.
+  void flush(std::unique_lock<std::mutex>& lock);
+
+  // Requests. acquire() never fails; release() takes a done request back, at once or when it is drained.
+  Request* acquire();
+  void release(Request* request);
+
+  // Communicators. A number is reserved before the other ranks can know it.
+  uint32_t reserve_number();
+  void set_communicator(uint32_t number, Communicator* comm);
+  void free_number(uint32_t number);
+
+  // For communicators, requests and rounds.
+  const Config& config() const { return config_; }
+  const CallOptions* default_options() const { return defaults_; }
+  LinkFacts link_facts(const std::vector<int>& processes) const;
+  Transport& transport() { return *transport_; }
+  Executor& executor() { return *executor_; }
+  BufferPool& buffers() { return buffers_; }
+  /// `round` has a long step to run.
+  void add_work(Round& round) { work_.push_back(&round); }
+  /// Sends a control message of which nobody waits for the end.
+  void send_and_forget(int process, const MessageHead& head, const std::string& text);
+  std::string text_of(const Incoming& incoming) const;
+
+  /// Makes a message last beyond on_message() if the transport's copy would not.
+  void preserve(Incoming& incoming);
+  Result<Progress> take(Incoming& incoming, std::span<std::byte> dst, Completion* completion);
+  void discard(Incoming& incoming);
+
+  // TransportSink.
+  bool on_message(Incoming& incoming) override;
+  void on_peer_failed(int process, const Status& why) override { on_process_failed(process, why, true); }
+  void on_process_failed(int process, const Status& why, bool tell_others);
+
+ private:
+  struct Place {
+    Communicator* comm = nullptr;
+    uint32_t generation = 0;
+    bool used = false;
+  };
+  class Deadline;
+
+  explicit Engine(const Config& config) : config_(config) {}
+  Status read_default_options();
+  Communicator* find(uint32_t number);
+  bool run_one_step();
+  void idle(int& idle_rounds, std::chrono::steady_clock::time_point& idle_since,
+            std::unique_lock<std::mutex>& lock);
+  void check_deadline(Request& request, Deadline& deadline);
+
+  const Config config_;
+  CallOptions defaults_[kCollCount];
+  std::mutex mutex_;
+  std::vector<Place> places_;
+  std::vector<Round*> work_;       ///< rounds with long steps, first in first out from work_head_
+  size_t work_head_ = 0;
+  BufferPool buffers_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<std::unique_ptr<Request>> requests_;  ///< all that were ever made
+  std::vector<Request*> free_requests_;
+  std::vector<Request*> draining_;  ///< released, but the transport still refers to them
+  std::unique_ptr<Transport> transport_;  ///< last: ends before what it may refer to
+};
+
+}  // namespace uzip

@@ -1,0 +1,49 @@
+#include "comm/plan.hpp"
+
+#include <algorithm>
+
+namespace uzip {
+namespace {
+
+/// FNV-1a over 64-bit words.
+void mix(uint64_t& hash, uint64_t value) { hash = (hash ^ value) * 0x100000001b3ull; }
+
+}  // namespace
+
+Shape Plan::round_shape(uint32_t round) const {
+  Shape result;
+  result.coll = coll();
+  result.size = shape.size;
+  result.in_place = shape.in_place;
+  const size_t ranks = static_cast<size_t>(shape.size), begin = size_t{round} * chunk;
+  if (shape.kind == CallKind::kBarrier) {
+    result.counts.assign(ranks, 0);
+  } else if (shape.kind == CallKind::kAllreduce) {
+    result.counts = even_shares(std::min(shape.count - begin * ranks, chunk * ranks), shape.size);
+  } else if (shape.counts.empty()) {
+    result.counts.assign(ranks, std::min(shape.count - begin, chunk));
+  } else {
+    for (size_t count : shape.counts)
+      result.counts.push_back(count > begin ? std::min(count - begin, chunk) : 0);
+  }
+  return result;
+}
+
+size_t Plan::block_offset(int rank) const {
+  return displacements.empty() ? shape.count * static_cast<size_t>(rank)
+                               : displacements[static_cast<size_t>(rank)];
+}
+
+uint16_t Plan::digest() const {
+  uint64_t hash = 0xcbf29ce484222325ull;
+  for (const char* c = algorithm_name(); *c; ++c) mix(hash, static_cast<unsigned char>(*c));
+  mix(hash, codec ? codec->id : kCodecRaw);
+  mix(hash, chunk);
+  mix(hash, split_rounds);
+  for (size_t count : shape.counts) mix(hash, count);
+  return static_cast<uint16_t>(hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48);
+}
+
+const char* Plan::codec_name() const { return codec ? codec->name : "raw"; }
+
+}  // namespace uzip

@@ -1,0 +1,54 @@
+// How one call is carried out: algorithm, codec, and how the elements are divided into rounds. A round is a
+// small collective of its own over a slice of every block; several are in flight at a time. So memory is bounded
+// whatever the size of the call, pieces stay in cache, and schedules are few and cached.
+#pragma once
+
+#include "algos/algorithm.hpp"
+#include "comm/coll_args.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace uzip {
+
+/// The part of a call that fixes its plan, and with it the bits of the result. Equal on all ranks.
+struct CallShape {
+  CallKind kind = CallKind::kBarrier;
+  DataType type = UZIP_UINT8;
+  bool in_place = false;
+  int size = 1;
+  size_t count = 0;             ///< per rank; the v forms: the sum
+  std::vector<size_t> counts;   ///< the v forms only
+  CallOptions options;
+
+  bool operator==(const CallShape&) const = default;
+};
+
+class Plan {
+ public:
+  CallShape shape;
+  const Algorithm* algorithm = nullptr;  ///< nullptr for point to point
+  const Codec* codec = nullptr;          ///< nullptr: elements leave as they are
+  CodecLevel level = CodecLevel::kBalanced;
+  size_t chunk = 1;       ///< elements of one rank's block in one round, > 0
+  uint32_t rounds = 0;
+  uint32_t window = 1;    ///< rounds in flight
+  uint32_t split_rounds = 0;  ///< the first rounds use split-send
+  std::vector<size_t> displacements;  ///< v forms: where each block begins
+
+  Coll coll() const { return coll_of(shape.kind); }
+  bool point_to_point() const { return is_point_to_point(shape.kind); }
+  bool split(uint32_t round) const { return codec && round < split_rounds; }
+
+  /// The shape that the schedule of a round is built for.
+  Shape round_shape(uint32_t round) const;
+  /// Elements of block `rank` before its part of `round`, and where block `rank` begins in the blocked buffer.
+  size_t block_offset(int rank) const;
+  /// Digest for comparing plans between ranks.
+  uint16_t digest() const;
+  const char* algorithm_name() const { return algorithm ? algorithm->name : "direct"; }
+  const char* codec_name() const;
+};
+
+}  // namespace uzip

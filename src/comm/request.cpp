@@ -1,0 +1,190 @@
+#include "comm/request.hpp"
+
+#include "comm/communicator.hpp"
+#include "comm/engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace uzip {
+namespace {
+
+/// How long a failed call waits for its sends to end before it leaves them behind.
+constexpr std::chrono::milliseconds kDrainLimit{1000};
+
+}  // namespace
+
+void Request::begin(Communicator& comm, CollArgs args, std::shared_ptr<const Plan> plan,
+                      const CallStamp& stamp) {
+  comm_ = &comm;
+  args_ = std::move(args);
+  plan_ = std::move(plan);
+  stamp_ = stamp;
+  next_round_ = 0;
+  finished_ = false;
+  bound_ = args_.kind != CallKind::kRecv;
+  status_ = Status();
+  payload_bytes_ = wire_bytes_ = 0;
+  while (rounds_.size() < plan_->window) rounds_.push_back(std::make_unique<Round>(*this));
+  if (bound_) advance();
+}
+
+void Request::bind_sender(uint32_t sequence) {
+  stamp_.sequence = sequence;
+  bound_ = true;
+  advance();
+}
+
+/// Starts rounds while there are free places in the window. Rounds that finish at once come back through
+/// on_round_finished(), which must not recurse.
+void Request::advance() {
+  if (advancing_) return;
+  advancing_ = true;
+  while (!finished_ && status_.ok() && next_round_ < plan_->rounds) {
+    Round& round = *rounds_[next_round_ % plan_->window];
+    if (round.active()) break;
+    auto schedule = comm_->schedules().get(*plan_, next_round_);
+    if (!schedule.ok()) {
+      fail(schedule.status());
+      break;
+    }
+    const uint32_t number = next_round_++;
+    round.start(std::move(*schedule), number);
+    if (status_.ok() && round.active() && round.number() == number) comm_->offer_held(*this, number);
+  }
+  advancing_ = false;
+  if (finished_ || !status_.ok() || next_round_ < plan_->rounds) return;
+  for (uint32_t i = 0; i < plan_->window; ++i)
+    if (rounds_[i]->active()) return;
+  finish();
+}
+
+void Request::on_round_finished() { advance(); }
+
+void Request::finish() {
+  finished_ = true;
+  if (args_.result_moves) {
+    // MPI's in-place reduce_scatter: the result was made in the rank's own block and goes to the front.
+    auto* front = const_cast<std::byte*>(args_.src);
+    const size_t rank = static_cast<size_t>(comm_->rank());
+    const size_t count = args_.counts.empty() ? args_.count : args_.counts[rank];
+    std::memmove(front, args_.dst, count * datatype_size(args_.type));
+  }
+  if (uzip_coll_info_t* info = args_.info) {
+    info->algorithm = plan_->algorithm_name();
+    info->codec = plan_->codec_name();
+    info->chunk_bytes = plan_->chunk * datatype_size(args_.type);
+    info->payload_bytes = payload_bytes_;
+    info->wire_bytes = wire_bytes_;
+  }
+  comm_->on_request_ended(*this);
+}
+
+Request::Answer Request::on_message(Incoming& incoming, const FrameHeader& frame, int source,
+                                        uint32_t round, uint32_t message) {
+  if (finished_ || !status_.ok()) return Answer::kRefused;
+  if (round >= plan_->rounds) return Answer::kRefused;
+  if (round >= next_round_) return Answer::kLater;
+  Round& running = *rounds_[round % plan_->window];
+  if (!running.active() || running.number() != round) return Answer::kRefused;
+  return running.on_message(incoming, frame, source, message) ? Answer::kTaken : Answer::kRefused;
+}
+
+void Request::fail(const Status& status, bool tell_others) {
+  if (finished_ || !status_.ok()) return;
+  status_ = status.with_context(describe());
+  failed_at_ = std::chrono::steady_clock::now();
+  for (const auto& round : rounds_) round->abandon();
+  if (tell_others && comm_) comm_->tell_call_failed(*this);
+  if (comm_) comm_->on_request_ended(*this);
+}
+
+void Request::detach() {
+  if (!finished_ && status_.ok())
+    fail(error(UZIP_ERR_INVALID, "its communicator was freed before it completed"), false);
+  comm_ = nullptr;
+}
+
+void Request::on_drained() {
+  if (status_.ok()) return;
+  for (const auto& round : rounds_) round->abandon();
+}
+
+bool Request::drained() const {
+  return std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round->pending() == 0; });
+}
+
+bool Request::done() const {
+  if (finished_) return true;
+  if (status_.ok()) return false;
+  return drained() || std::chrono::steady_clock::now() - failed_at_ > kDrainLimit;
+}
+
+std::byte* Request::address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const {
+  const Plan& plan = *plan_;
+  auto* base = slice.slot == Slot::kInput ? const_cast<std::byte*>(args_.src) : args_.dst;
+  const size_t begin = size_t{round} * plan.chunk;
+  const Coll coll = plan.coll();
+  const bool blocked = (coll == Coll::kReduceScatter && slice.slot == Slot::kInput) ||
+                       (coll == Coll::kAllgather && slice.slot == Slot::kOutput);
+  size_t element;
+  if (blocked) {
+    const auto& starts = schedule.block_begin;
+    // The last block that begins at or before the slice; empty blocks share their beginning with the next.
+    const auto next = std::upper_bound(starts.begin(), starts.end(), slice.offset);
+    const auto block = static_cast<int>(next - starts.begin()) - 1;
+    element = plan.block_offset(block) + begin + (slice.offset - starts[static_cast<size_t>(block)]);
+  } else {
+    element = (plan.shape.kind == CallKind::kAllreduce ? begin * static_cast<size_t>(plan.shape.size) : begin) +
+              slice.offset;
+  }
+  return base + element * datatype_size(args_.type);
+}
+
+Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
+                                 std::span<const std::byte> body, Completion* completion) {
+  frame.call = stamp_;
+  payload_bytes_ += elements * datatype_size(args_.type);
+  wire_bytes_ += sizeof(MessageHead) + body.size();
+  uint32_t tag = 0;
+  if (plan_->point_to_point()) {
+    index.kind = MessageKind::kPointToPoint;
+    tag = args_.tag;
+  }
+  return comm_->send(peer_rank(peer), index, tag, frame, body, completion);
+}
+
+std::vector<int> Request::waits_for() const {
+  std::vector<int> result;
+  if (!bound_) return {args_.peer};
+  std::vector<bool> ranks(static_cast<size_t>(plan_->shape.size));
+  for (const auto& round : rounds_) {
+    if (plan_->point_to_point() && round->active()) return {args_.peer};
+    round->waits_for(ranks);
+  }
+  for (size_t r = 0; r < ranks.size(); ++r)
+    if (ranks[r]) result.push_back(static_cast<int>(r));
+  return result;
+}
+
+std::string Request::describe() const {
+  std::string text = call_name(args_.kind);
+  if (args_.kind == CallKind::kBarrier) return text;
+  text += " of " + std::to_string(args_.count) + " " + datatype_info(args_.type).name;
+  if (is_reduction(args_.kind)) text += std::string(" (") + reduce_op_name(args_.op) + ")";
+  if (args_.kind == CallKind::kSend) text += " to rank " + std::to_string(args_.peer);
+  if (args_.kind == CallKind::kRecv) text += " from rank " + std::to_string(args_.peer);
+  return text;
+}
+
+std::string describe_call(const CallStamp& stamp) {
+  const auto kind = static_cast<CallKind>(stamp.coll);
+  std::string text = call_name(kind);
+  if (kind == CallKind::kBarrier) return text;
+  text += " of " + std::to_string(stamp.count) + " elements";
+  const auto op = static_cast<ReduceOp>(stamp.op);
+  if (is_reduction(kind)) text += std::string(" (") + (is_reduce_op(op) ? reduce_op_name(op) : "?") + ")";
+  return text;
+}
+
+}  // namespace uzip

@@ -1,0 +1,99 @@
+// One call in execution (what a user's request stands for): its plan, its buffers, and the rounds in flight.
+#pragma once
+
+#include "comm/coll_args.hpp"
+#include "comm/message_head.hpp"
+#include "comm/plan.hpp"
+#include "comm/round.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace uzip {
+
+class Communicator;
+class Engine;
+
+class Request {
+ public:
+  explicit Request(Engine& engine) : engine_(engine) {}
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  /// Binds the call and starts its first rounds. `stamp` is what goes into every frame of it. A point to point
+  /// receive does not start before bind_sender().
+  void begin(Communicator& comm, CollArgs args, std::shared_ptr<const Plan> plan, const CallStamp& stamp);
+
+  /// A receive has been matched: `sequence` is the sender's number of the message.
+  void bind_sender(uint32_t sequence);
+
+  /// A message of this call. kLater: its round has not started yet, offer it again; kRefused: there is no
+  /// receive for it.
+  enum class Answer { kTaken, kLater, kRefused };
+  Answer on_message(Incoming& incoming, const FrameHeader& frame, int source, uint32_t round,
+                    uint32_t message);
+
+  /// Ends the call with an error: nothing is started any more. With `tell_others` the other ranks are told.
+  void fail(const Status& status, bool tell_others = true);
+  /// The communicator goes away: fails if unfinished, and forgets it.
+  void detach();
+
+  /// Finished or failed; the caller's buffers are no longer touched, or can't be waited for any longer.
+  bool done() const;
+  const Status& status() const { return status_; }
+  bool failed() const { return !status_.ok(); }
+  /// No transport request refers to this object any more: it may be reused.
+  bool drained() const;
+
+  /// "allreduce of 1000 bf16 (sum)"
+  std::string describe() const;
+  /// Ranks whose messages, or whose acceptance of ours, are missing.
+  std::vector<int> waits_for() const;
+
+  // For Round.
+  Engine& engine() { return engine_; }
+  const Plan& plan() const { return *plan_; }
+  DataType type() const { return args_.type; }
+  ReduceOp reduce_op() const { return args_.op; }
+  int size() const { return plan_->shape.size; }
+  size_t peer_index(int rank) const { return plan_->point_to_point() ? 0 : static_cast<size_t>(rank); }
+  int peer_rank(int peer) const { return plan_->point_to_point() ? args_.peer : peer; }
+  std::byte* address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const;
+  Result<Progress> send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
+                        std::span<const std::byte> body, Completion* completion);
+  void on_round_finished();
+  void on_drained();
+
+  // For Communicator.
+  const CallStamp& stamp() const { return stamp_; }
+  const CollArgs& args() const { return args_; }
+  Communicator* comm() const { return comm_; }
+  bool bound() const { return bound_; }
+
+ private:
+  void advance();
+  void finish();
+
+  Engine& engine_;
+  Communicator* comm_ = nullptr;
+  CollArgs args_;
+  std::shared_ptr<const Plan> plan_;
+  CallStamp stamp_;
+  std::vector<std::unique_ptr<Round>> rounds_;  ///< round k runs in rounds_[k % window]
+  uint32_t next_round_ = 0;
+  bool bound_ = false;
+  bool finished_ = false;
+  bool advancing_ = false;
+  Status status_;
+  std::chrono::steady_clock::time_point failed_at_;
+  uint64_t payload_bytes_ = 0;
+  uint64_t wire_bytes_ = 0;
+};
+
+/// "allreduce of 1000 elements (sum)", for a stamp that came from another rank.
+std::string describe_call(const CallStamp& stamp);
+
+}  // namespace uzip

@@ -1,0 +1,341 @@
+#include "comm/round.hpp"
+
+#include "comm/engine.hpp"
+#include "comm/request.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace uzip {
+namespace {
+
+/// Steps on at most this many bytes run at once, also inside a transport's callback; longer ones are queued, so
+/// that sends start and arrivals are seen between them.
+constexpr size_t kLongStepBytes = 16 * 1024;
+
+}  // namespace
+
+void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t number) {
+  assert(pending_ == 0);
+  schedule_ = std::move(prepared);
+  number_ = number;
+  dead_ = false;
+  const Schedule& schedule = schedule_->schedule;
+  if (schedule_->memory_bytes > 0) {
+    Result<Buffer> memory = request_.engine().buffers().get(schedule_->memory_bytes);
+    if (!memory.ok()) return request_.fail(memory.status());
+    memory_ = *memory;
+  }
+  left_ = static_cast<uint32_t>(schedule.steps.size());
+  steps_.resize(schedule.steps.size());
+  for (uint32_t i = 0; i < left_; ++i) {
+    StepState& state = steps_[i];
+    state.completion.done = &Round::on_completion;
+    state.round = this;
+    state.step = i;
+    state.waiting = static_cast<uint32_t>(schedule.steps[i].depends_on.size());
+    state.started = state.done = state.has_message = false;
+  }
+  wires_.assign(schedule.wire_elements.size(), WireState());
+  queue_.clear();
+  queue_head_ = 0;
+  ready_.assign(schedule_->ready.rbegin(), schedule_->ready.rend());
+  drain();
+}
+
+/// Starts everything that is ready, and what becomes ready by it. Program order first: the stack's top is the
+/// earliest step. Not reentrant: completions that come back meanwhile only add to the stack.
+void Round::drain() {
+  if (draining_) return;
+  draining_ = true;
+  while (!ready_.empty() && !dead_) {
+    const uint32_t step = ready_.back();
+    ready_.pop_back();
+    make_ready(step);
+  }
+  draining_ = false;
+  if (left_ > 0 || dead_ || !schedule_) return;
+  schedule_.reset();
+  request_.engine().buffers().put(std::exchange(memory_, Buffer()));
+  request_.on_round_finished();  // may start the next round in this object: touch nothing behind it
+}
+
+void Round::make_ready(uint32_t index) {
+  const Step& step = schedule_->schedule.steps[index];
+  StepState& state = steps_[index];
+  if (step.verb == Verb::kRecv && !state.has_message) return;  // on_message() comes back to it
+  if (!is_long(step)) return execute(index);
+  // The coded stage directly follows its plain stage (the codec keeps state between them).
+  if (step.verb == Verb::kEncode && step.part == Part::kCoded && queue_head_ > 0) {
+    queue_[--queue_head_] = index;
+  } else {
+    queue_.push_back(index);
+  }
+  request_.engine().add_work(*this);
+}
+
+bool Round::is_long(const Step& step) const {
+  if (step.verb == Verb::kSend) return false;
+  size_t elements = step.verb == Verb::kReduce ? step.dst.length * step.sources.size()
+                                               : std::max(step.src.length, step.dst.length);
+  return elements * datatype_size(request_.type()) > kLongStepBytes;
+}
+
+bool Round::run_one() {
+  if (dead_ || queue_head_ == queue_.size()) return false;
+  const uint32_t step = queue_[queue_head_++];
+  execute(step);
+  drain();
+  return true;
+}
+
+void Round::execute(uint32_t index) {
+  const Step& step = schedule_->schedule.steps[index];
+  StepState& state = steps_[index];
+  state.started = true;
+  switch (step.verb) {
+    case Verb::kSend: return settle(index, send(step, state));
+    case Verb::kRecv: return settle(index, receive(step, state));
+    case Verb::kReduce: return settle(index, reduce(step, state));
+    case Verb::kEncode: return settle(index, encode(step, state));
+    case Verb::kDecode: return settle(index, decode(step, state));
+    case Verb::kCopy:
+      return settle(index, request_.engine().executor().copy(address(step.dst), address(step.src),
+                                                     step.src.length * datatype_size(request_.type()),
+                                                     &state.completion));
+  }
+}
+
+void Round::settle(uint32_t index, const Result<Progress>& result) {
+  if (!result.ok()) return request_.fail(result.status());
+  if (*result == Progress::kPending) {
+    ++pending_;
+  } else {
+    retire(index);
+  }
+}
+
+void Round::on_completion(Completion* self, const Status& status) {
+  auto* state = reinterpret_cast<StepState*>(self);  // its first member
+  Round& round = *state->round;
+  --round.pending_;
+  if (!status.ok()) {
+    round.request_.fail(status);
+  } else if (!round.dead_) {
+    round.retire(state->step);
+    round.drain();
+  }
+  round.request_.on_drained();
+}
+
+void Round::retire(uint32_t index) {
+  steps_[index].done = true;
+  --left_;
+  const std::vector<uint32_t>& dependents = schedule_->schedule.dependents[index];
+  for (size_t i = dependents.size(); i-- > 0;)
+    if (--steps_[dependents[i]].waiting == 0) ready_.push_back(dependents[i]);
+}
+
+bool Round::on_message(Incoming& incoming, const FrameHeader& frame, int source, uint32_t message) {
+  if (dead_) return false;
+  const auto& from = schedule_->receives[request_.peer_index(source)];
+  if (message >= from.size() || from[message] == UINT32_MAX) return false;
+  const uint32_t index = from[message];
+  StepState& state = steps_[index];
+  if (state.has_message || state.started) return false;
+  const Step& step = schedule_->schedule.steps[index];
+  if (Status status = check_frame(step, frame, incoming.body_bytes); !status.ok()) {
+    request_.fail(status.with_context("message from rank " + std::to_string(source)));
+    return false;
+  }
+  state.incoming = incoming;
+  state.incoming.head = nullptr;
+  state.frame = frame;
+  state.has_message = true;
+  if (state.waiting > 0 || (is_long(step) && !incoming.handle && incoming.body)) {
+    // It can't be taken now and the transport's copy ends with this call.
+    request_.engine().preserve(state.incoming);
+  }
+  if (state.waiting == 0) {
+    ready_.push_back(index);
+    drain();
+  }
+  return true;
+}
+
+/// What must be true of a frame before any of it is written. Count and type first: they are the caller's.
+Status Round::check_frame(const Step& step, const FrameHeader& frame, size_t body_bytes) const {
+  const DataType type = request_.type();
+  const size_t elements = step.dst.length, raw_bytes = elements * datatype_size(type);
+  if (elements > 0 && frame.type != static_cast<uint8_t>(type))
+    return error(UZIP_ERR_MISMATCH, "a frame of %s came where %s was expected",
+                 datatype_info(static_cast<DataType>(frame.type)).name, datatype_info(type).name);
+  if (frame.count != elements)
+    return error(UZIP_ERR_MISMATCH, "a frame of %llu elements came where %zu were expected",
+                 static_cast<unsigned long long>(frame.count), elements);
+  const bool raw = frame.codec == kCodecRaw;
+  const Codec* planned = request_.plan().codec;
+  if (!raw && (step.dst.slot != Slot::kWire || !planned || frame.codec != planned->id))
+    return error(UZIP_ERR_MISMATCH, "a frame of codec %u came where %s was planned", frame.codec,
+                 request_.plan().codec_name());
+  size_t expected = frame.plain_bytes + frame.coded_bytes, capacity = raw_bytes;
+  if (step.dst.slot == Slot::kWire) {
+    const PreparedSchedule::Wire& wire = schedule_->wires[step.dst.offset];
+    capacity = wire.capacity;
+    if (step.part == Part::kPlain) {
+      expected = frame.plain_bytes;
+      capacity = wire.plain_capacity;
+    } else if (step.part == Part::kCoded) {
+      expected = frame.coded_bytes;
+      capacity = wire.coded_capacity;
+    }
+  }
+  if (raw && (frame.plain_bytes != raw_bytes || frame.coded_bytes != 0))
+    return error(UZIP_ERR_CORRUPT, "a raw frame of %zu elements says it has %llu + %llu bytes", elements,
+                 static_cast<unsigned long long>(frame.plain_bytes),
+                 static_cast<unsigned long long>(frame.coded_bytes));
+  if (body_bytes != expected || body_bytes > capacity)
+    return error(UZIP_ERR_CORRUPT, "a frame's body has %zu bytes; its header says %zu, at most %zu fit",
+                 body_bytes, expected, capacity);
+  return Status();
+}
+
+Result<Progress> Round::send(const Step& step, StepState& state) {
+  FrameHeader frame;
+  std::span<const std::byte> body;
+  if (step.src.slot != Slot::kWire) {
+    frame = raw_frame_header(request_.type(), step.src.length);
+    if (step.src.length) body = {address(step.src), frame.plain_bytes};
+  } else {
+    const WireState& wire = wires_[step.src.offset];
+    frame = wire.header;
+    const std::byte* begin = wire.raw && step.part != Part::kCoded ? wire.raw : wire_memory(step.src.offset, step.part);
+    switch (step.part) {
+      case Part::kWhole: body = {begin, frame.plain_bytes + frame.coded_bytes}; break;
+      case Part::kPlain:
+        body = {begin, frame.plain_bytes};
+        frame.flags |= kFrameCodedFollows;
+        frame.coded_bytes = 0;
+        break;
+      case Part::kCoded: body = {begin, frame.coded_bytes}; break;
+    }
+  }
+  return request_.send(step.peer, {MessageKind::kCollective, number_, step.message}, frame,
+                         step.part == Part::kCoded ? 0 : step.src.length, body, &state.completion);
+}
+
+Result<Progress> Round::receive(const Step& step, StepState& state) {
+  std::byte* memory = nullptr;
+  size_t bytes = state.incoming.body_bytes;  // checked against the capacity by check_frame()
+  if (step.dst.slot == Slot::kWire) {
+    FrameHeader& header = wires_[step.dst.offset].header;
+    if (step.part == Part::kCoded && state.frame.plain_bytes != header.plain_bytes) {
+      request_.engine().discard(state.incoming);
+      state.has_message = false;
+      return error(UZIP_ERR_CORRUPT, "the two parts of a frame disagree: %llu and %llu plain bytes",
+                   static_cast<unsigned long long>(header.plain_bytes),
+                   static_cast<unsigned long long>(state.frame.plain_bytes));
+    }
+    header = state.frame;
+    memory = wire_memory(step.dst.offset, step.part);
+  } else if (step.dst.length) {
+    memory = address(step.dst);
+  }
+  state.has_message = false;
+  return request_.engine().take(state.incoming, {memory, bytes}, &state.completion);
+}
+
+Result<Progress> Round::encode(const Step& step, StepState& state) {
+  const size_t place = step.dst.offset;
+  const PreparedSchedule::Wire& layout = schedule_->wires[place];
+  WireState& wire = wires_[place];
+  EncodeTask task;
+  task.codec = request_.plan().codec;
+  task.level = request_.plan().level;
+  task.type = request_.type();
+  task.src = address(step.src);
+  task.count = step.src.length;
+  task.header = &wire.header;
+  switch (step.part) {
+    case Part::kWhole:
+      task.stage = EncodeStage::kWhole;
+      task.plain = {memory_.data + layout.plain_offset, layout.capacity};
+      break;
+    case Part::kPlain:
+      task.stage = EncodeStage::kPlain;
+      task.plain = {memory_.data + layout.plain_offset, layout.plain_capacity};
+      break;
+    case Part::kCoded:
+      if (wire.raw) return Progress::kDone;  // abandoned in the first stage
+      task.stage = EncodeStage::kCoded;
+      task.coded = {memory_.data + layout.coded_offset, layout.coded_capacity};
+      break;
+  }
+  UZIP_ASSIGN_OR_RETURN(const Progress progress,
+                        request_.engine().executor().encode(task, &state.completion));
+  if (wire.header.codec == kCodecRaw) {
+    wire.header = raw_frame_header(task.type, task.count);
+    wire.raw = static_cast<const std::byte*>(task.src);
+  }
+  return progress;
+}
+
+Result<Progress> Round::decode(const Step& step, StepState& state) {
+  const size_t place = step.src.offset;
+  const FrameHeader& header = wires_[place].header;
+  const bool split = request_.plan().split(number_);
+  DecodeTask task;
+  task.header = &header;
+  task.plain = {wire_memory(place, Part::kWhole), header.plain_bytes};
+  task.coded = split ? std::span<const std::byte>(wire_memory(place, Part::kCoded), header.coded_bytes)
+                     : std::span<const std::byte>(task.plain.data() + header.plain_bytes, header.coded_bytes);
+  task.dst = {address(step.dst), step.dst.length * datatype_size(request_.type())};
+  return request_.engine().executor().decode(task, &state.completion);
+}
+
+Result<Progress> Round::reduce(const Step& step, StepState& state) {
+  source_pointers_.clear();
+  for (const Slice& source : step.sources) source_pointers_.push_back(address(source));
+  const size_t average_over =
+      step.average && request_.reduce_op() == UZIP_AVG ? static_cast<size_t>(request_.size()) : 0;
+  return request_.engine().executor().reduce(request_.reduce_op(), request_.type(), address(step.dst),
+                                               source_pointers_, step.dst.length, average_over,
+                                               &state.completion);
+}
+
+std::byte* Round::address(const Slice& slice) const {
+  if (slice.length == 0) return nullptr;
+  const size_t element = datatype_size(request_.type());
+  if (slice.slot == Slot::kScratch) return memory_.data + slice.offset * element;
+  return request_.address(slice, *schedule_, number_);
+}
+
+std::byte* Round::wire_memory(size_t place, Part part) const {
+  const PreparedSchedule::Wire& wire = schedule_->wires[place];
+  return memory_.data + (part == Part::kCoded ? wire.coded_offset : wire.plain_offset);
+}
+
+void Round::abandon() {
+  dead_ = true;
+  if (!schedule_) return;
+  ready_.clear();
+  queue_.clear();
+  queue_head_ = 0;
+  for (StepState& state : steps_)
+    if (std::exchange(state.has_message, false)) request_.engine().discard(state.incoming);
+  if (pending_ > 0) return;  // called again when it is drained
+  schedule_.reset();
+  request_.engine().buffers().put(std::exchange(memory_, Buffer()));
+}
+
+void Round::waits_for(std::vector<bool>& ranks) const {
+  if (!schedule_) return;
+  for (const StepState& state : steps_) {
+    const Step& step = schedule_->schedule.steps[state.step];
+    if (state.done || (step.verb != Verb::kRecv && step.verb != Verb::kSend)) continue;
+    const bool unsent = step.verb == Verb::kSend && !state.started;
+    if (!unsent) ranks[static_cast<size_t>(request_.peer_rank(step.peer))] = true;
+  }
+}
+
+}  // namespace uzip

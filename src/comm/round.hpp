@@ -1,0 +1,97 @@
+// One round of an request in execution: a prepared schedule bound to buffers. Starts steps when their
+// dependencies are done and retires them; knows frames, but neither matching nor deadlines.
+#pragma once
+
+#include "base/executor.hpp"
+#include "base/transport.hpp"
+#include "comm/buffer_pool.hpp"
+#include "comm/message_head.hpp"
+#include "comm/schedule_cache.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace uzip {
+
+class Request;
+
+class Round {
+ public:
+  explicit Round(Request& request) : request_(request) {}
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
+
+  /// Binds the schedule to the request's buffers and starts all steps that can start. When it returns the
+  /// round may have finished (Request::on_round_finished was called) or failed (Request::fail was).
+  void start(std::shared_ptr<const PreparedSchedule> schedule, uint32_t number);
+
+  /// A message of this round from `source`. True: taken or kept; false: there is no receive for it.
+  bool on_message(Incoming& incoming, const FrameHeader& frame, int source, uint32_t message);
+
+  /// Executes one of the steps that are too long for inside a callback. False if there are none.
+  bool run_one();
+
+  /// Gives up: nothing is started any more, kept messages are discarded.
+  void abandon();
+
+  bool active() const { return schedule_ != nullptr; }
+  uint32_t number() const { return number_; }
+  /// Operations of transport and executor that have not completed yet: their memory must stay.
+  uint32_t pending() const { return pending_; }
+  /// Ranks that this round waits for: a message has not come, or has not been taken.
+  void waits_for(std::vector<bool>& ranks) const;
+
+ private:
+  struct StepState {
+    Completion completion;
+    Round* round = nullptr;
+    uint32_t step = 0;
+    uint32_t waiting = 0;      ///< dependencies not done
+    bool started = false;
+    bool done = false;
+    bool has_message = false;  ///< `incoming` and `frame` hold the message of this receive
+    Incoming incoming;
+    FrameHeader frame;
+  };
+  struct WireState {
+    FrameHeader header;
+    const std::byte* raw = nullptr;  ///< encoding was abandoned: the frame's body is the elements here
+  };
+
+  void make_ready(uint32_t step);
+  void drain();
+  void execute(uint32_t step);
+  void retire(uint32_t step);
+  void settle(uint32_t step, const Result<Progress>& result);
+  static void on_completion(Completion* self, const Status& status);
+
+  bool is_long(const Step& step) const;
+  Result<Progress> send(const Step& step, StepState& state);
+  Result<Progress> receive(const Step& step, StepState& state);
+  Result<Progress> encode(const Step& step, StepState& state);
+  Result<Progress> decode(const Step& step, StepState& state);
+  Result<Progress> reduce(const Step& step, StepState& state);
+  Status check_frame(const Step& step, const FrameHeader& frame, size_t body_bytes) const;
+
+  std::byte* address(const Slice& slice) const;
+  std::byte* wire_memory(size_t place, Part part) const;
+
+  Request& request_;
+  std::shared_ptr<const PreparedSchedule> schedule_;
+  uint32_t number_ = 0;
+  Buffer memory_;
+  std::vector<StepState> steps_;
+  std::vector<WireState> wires_;
+  std::vector<uint32_t> ready_;   ///< stack of steps to be started now
+  std::vector<uint32_t> queue_;   ///< long steps, first in first out from queue_head_
+  size_t queue_head_ = 0;
+  std::vector<const void*> source_pointers_;
+  uint32_t left_ = 0;
+  uint32_t pending_ = 0;
+  bool draining_ = false;
+  bool dead_ = false;
+};
+
+}  // namespace uzip

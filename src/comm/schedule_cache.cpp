@@ -1,0 +1,97 @@
+#include "comm/schedule_cache.hpp"
+
+#include "algos/passes.hpp"
+#include "algos/schedule_builder.hpp"
+#include "comm/message_head.hpp"
+
+#include <algorithm>
+
+namespace uzip {
+namespace {
+
+/// A call has at most two shapes of rounds, split or not; this serves sixteen shapes of calls.
+constexpr size_t kMostEntries = 64;
+constexpr size_t kAlignment = 64;
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// One message in one direction. The peer is 0 here; the engine puts the call's in its place.
+Schedule build_point_to_point(CallKind kind, const Shape& shape) {
+  ScheduleBuilder builder(shape, 0);
+  const size_t count = shape.counts[0];
+  if (kind == CallKind::kSend) {
+    count ? builder.send({Slot::kInput, 0, count}, 0) : builder.signal(0);
+  } else {
+    count ? builder.recv(0, {Slot::kOutput, 0, count}) : builder.await_signal(0);
+  }
+  return builder.finish();
+}
+
+void lay_out_memory(PreparedSchedule& prepared, DataType type, const Codec* codec) {
+  const Schedule& schedule = prepared.schedule;
+  const size_t element = datatype_size(type);
+  size_t offset = aligned(schedule.scratch_elements * element);
+  for (size_t elements : schedule.wire_elements) {
+    // A frame that does not shrink travels raw, so every place has room for the elements themselves.
+    const EncodedSizes bound = codec->bound(type, elements);
+    PreparedSchedule::Wire wire;
+    wire.plain_offset = offset;
+    wire.plain_capacity = std::max(bound.plain, elements * element);
+    wire.coded_offset = offset + aligned(wire.plain_capacity);
+    wire.coded_capacity = bound.coded;
+    wire.capacity = std::max(aligned(wire.plain_capacity), bound.plain + bound.coded);
+    offset = aligned(std::max(wire.coded_offset + wire.coded_capacity, offset + wire.capacity));
+    prepared.wires.push_back(wire);
+  }
+  prepared.memory_bytes = offset;
+}
+
+Status index_receives(PreparedSchedule& prepared) {
+  const std::vector<Step>& steps = prepared.schedule.steps;
+  prepared.receives.resize(static_cast<size_t>(prepared.shape.size));
+  for (uint32_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].depends_on.empty()) prepared.ready.push_back(i);
+    if (steps[i].verb != Verb::kSend && steps[i].verb != Verb::kRecv) continue;
+    if (steps[i].message >= MessageIndex::kMaxMessages)
+      return error(UZIP_ERR_UNSUPPORTED, "a schedule has %u messages between two ranks in one round; at most %u",
+                   steps[i].message + 1, MessageIndex::kMaxMessages);
+    if (steps[i].verb != Verb::kRecv) continue;
+    auto& from = prepared.receives[static_cast<size_t>(steps[i].peer)];
+    if (from.size() <= steps[i].message) from.resize(steps[i].message + 1, UINT32_MAX);
+    from[steps[i].message] = i;
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(const Plan& plan, uint32_t round) {
+  Key key{plan.algorithm, plan.point_to_point() ? plan.shape.kind : CallKind::kBarrier, plan.shape.type,
+          plan.codec, plan.split(round), plan.round_shape(round)};
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (!(entry->key == key)) continue;
+    entries_.splice(entries_.begin(), entries_, entry);
+    return entry->schedule;
+  }
+  auto prepared = std::make_shared<PreparedSchedule>();
+  prepared->shape = key.shape;
+  prepared->schedule = plan.point_to_point() ? build_point_to_point(plan.shape.kind, key.shape)
+                                             : plan.algorithm->build(key.shape, rank_);
+  if (plan.codec) {
+    prepared->schedule = lower_codec(prepared->schedule, key.shape, rank_, key.split);
+    lay_out_memory(*prepared, plan.shape.type, plan.codec);
+  } else {
+    prepared->memory_bytes = prepared->schedule.scratch_elements * datatype_size(plan.shape.type);
+  }
+  size_t begin = 0;
+  for (size_t count : key.shape.counts) {
+    prepared->block_begin.push_back(begin);
+    begin += count;
+  }
+  UZIP_RETURN_IF_ERROR(index_receives(*prepared));
+  entries_.push_front({std::move(key), prepared});
+  if (entries_.size() > kMostEntries) entries_.pop_back();
+  return std::shared_ptr<const PreparedSchedule>(std::move(prepared));
+}
+
+}  // namespace uzip

@@ -1,0 +1,59 @@
+// Schedules that were built once, with all that the engine can know about them before it has buffers.
+#pragma once
+
+#include "comm/plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <vector>
+
+namespace uzip {
+
+/// A schedule prepared for running: memory layout, and receives by sender and message number.
+struct PreparedSchedule {
+  Schedule schedule;
+  Shape shape;
+  std::vector<size_t> block_begin;   ///< of each rank's block in the round's blocked slot
+
+  /// One wire place: offsets in the round's memory. The coded part of a split frame lies behind the plain
+  /// part's capacity; a whole frame begins at `plain_offset` and may use all of `capacity`.
+  struct Wire {
+    size_t plain_offset, plain_capacity, coded_offset, coded_capacity, capacity;
+  };
+  std::vector<Wire> wires;
+  size_t memory_bytes = 0;           ///< scratch, then wires
+
+  std::vector<std::vector<uint32_t>> receives;  ///< [peer][message] -> step
+  std::vector<uint32_t> ready;                  ///< steps without dependencies, in program order
+};
+
+/// Keeps the most recently used schedules of one rank of one communicator.
+class ScheduleCache {
+ public:
+  explicit ScheduleCache(int rank) : rank_(rank) {}
+
+  /// The schedule of one round of `plan`, built if it isn't there.
+  Result<std::shared_ptr<const PreparedSchedule>> get(const Plan& plan, uint32_t round);
+
+ private:
+  struct Key {
+    const Algorithm* algorithm;
+    CallKind kind;  ///< point to point has no algorithm
+    DataType type;
+    const Codec* codec;
+    bool split;
+    Shape shape;
+    bool operator==(const Key&) const = default;
+  };
+  struct Entry {
+    Key key;
+    std::shared_ptr<const PreparedSchedule> schedule;
+  };
+
+  int rank_;
+  std::list<Entry> entries_;  ///< most recently used first
+};
+
+}  // namespace uzip

@@ -1,0 +1,154 @@
+#include "comm/selector.hpp"
+
+#include "comm/message_head.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace uzip {
+namespace {
+
+/// A piece of this size stays in the L2 cache from its arrival until it is reduced and sent on.
+constexpr size_t kSharedMemoryChunkBytes = 256 * 1024;
+/// On a network: large enough to hide latencies and headers, small enough to overlap coding with sending.
+constexpr size_t kNetworkChunkBytes = 256 * 1024;
+/// Scratch of all pieces of one round together stays below this, whatever the number of ranks.
+constexpr size_t kRoundBytes = 32 * 1024 * 1024;
+constexpr size_t kSmallestChunkBytes = 4 * 1024;
+/// Pieces begin at multiples of this many elements, so that vector loops and codec blocks start aligned.
+constexpr size_t kChunkAlignment = 64;
+constexpr uint32_t kWindow = 3;
+/// Below this many bytes in a piece, coding costs more time than it saves on any link we know.
+constexpr size_t kCodecThresholdBytes = 16 * 1024;
+
+size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+LinkFacts link_facts(bool all_same_host) {
+  // Typical values; algorithms cross over where they should within a factor of two on either side.
+  if (all_same_host) return {.shared_memory = true, .latency = 0.5e-6, .bandwidth = 8e9};
+  return {.shared_memory = false, .latency = 20e-6, .bandwidth = 1.25e9};
+}
+
+CostModel Selector::cost_model(const Plan& plan) const {
+  CostModel model;
+  model.latency = link_.latency;
+  model.seconds_per_byte = 1 / link_.bandwidth;
+  model.reduce_per_byte = 1 / 10e9;
+  if (plan.codec) {
+    model.ratio = 0.7;
+    model.codec_per_byte = 1 / 5e9;
+  }
+  return model;
+}
+
+Status Selector::choose_codec(Plan& plan) const {
+  const CallShape& shape = plan.shape;
+  const CodecChoice& choice = shape.options.codec;
+  const bool codable = shape.kind != CallKind::kBarrier && is_float(shape.type);
+  if (choice.codec) {
+    plan.level = choice.level;
+    plan.codec = choice.codec->id != kCodecRaw && codable && choice.codec->supports(shape.type)
+                     ? choice.codec
+                     : nullptr;
+    return Status();
+  }
+  // Shared memory moves bytes faster than any codec; on a network fewer bytes win.
+  if (link_.shared_memory || !codable) return Status();
+  const size_t threshold = config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes;
+  const bool divided = shape.kind == CallKind::kAllreduce || !shape.counts.empty();
+  const size_t share = divided ? shape.count / static_cast<size_t>(shape.size) : shape.count;
+  const Codec* codec = find_codec("lev");
+  if (codec && codec->supports(shape.type) && share * datatype_size(shape.type) >= threshold)
+    plan.codec = codec;
+  return Status();
+}
+
+void Selector::choose_rounds(Plan& plan) const {
+  const CallShape& shape = plan.shape;
+  const size_t element = datatype_size(shape.type), ranks = static_cast<size_t>(shape.size);
+  size_t bytes = shape.options.chunk_bytes;
+  if (bytes == 0) {
+    bytes = link_.shared_memory ? kSharedMemoryChunkBytes : kNetworkChunkBytes;
+    bytes = std::clamp(kRoundBytes / ranks, kSmallestChunkBytes, bytes);
+  }
+  size_t block = shape.count;  // elements of the largest block of the whole call
+  if (shape.kind == CallKind::kAllreduce) block = (shape.count + ranks - 1) / ranks;
+  if (!shape.counts.empty()) block = *std::max_element(shape.counts.begin(), shape.counts.end());
+
+  plan.chunk = std::max<size_t>(bytes / element, 1);
+  plan.chunk = std::max(plan.chunk, block / (MessageIndex::kMaxRounds - 1) + 1);
+  if (block == 0) {
+    plan.rounds = shape.kind == CallKind::kBarrier || plan.point_to_point() ? 1 : 0;
+  } else {
+    // Rounds of nearly the same size: a last round of a few elements would cost as much as a full one.
+    const size_t rounds = (block + plan.chunk - 1) / plan.chunk;
+    const size_t even = (block + rounds - 1) / rounds;
+    plan.chunk = rounds == 1 ? even : std::min(plan.chunk, round_up(even, kChunkAlignment));
+    plan.rounds = static_cast<uint32_t>((block + plan.chunk - 1) / plan.chunk);
+  }
+  plan.window = std::min(kWindow, std::max(plan.rounds, 1u));
+  const int split = shape.options.split_send;
+  plan.split_rounds = !plan.codec ? 0 : split == 1 ? plan.rounds : split == 0 ? 0 : 1;
+
+  if (!shape.counts.empty()) {
+    size_t offset = 0;
+    for (size_t count : shape.counts) {
+      plan.displacements.push_back(offset);
+      offset += count;
+    }
+  }
+}
+
+Status Selector::choose_algorithm(Plan& plan) const {
+  if (plan.point_to_point()) return Status();
+  const Shape first = plan.round_shape(0);
+  if (const Algorithm* wanted = plan.shape.options.algorithm) {
+    if (!wanted->supports(first))
+      return error(UZIP_ERR_UNSUPPORTED, "algorithm '%s' of %s does not support %d ranks with these counts",
+                   wanted->name, coll_name(first.coll), first.size);
+    plan.algorithm = wanted;
+    return Status();
+  }
+  const CostModel model = cost_model(plan);
+  const double bytes = static_cast<double>(first.total() * datatype_size(plan.shape.type));
+  double best = 0;
+  for (const Algorithm* algorithm : algorithms()) {
+    if (algorithm->coll != first.coll || !algorithm->supports(first)) continue;
+    const double cost = algorithm->cost(first, bytes, model);
+    if (plan.algorithm && cost >= best) continue;
+    plan.algorithm = algorithm;
+    best = cost;
+  }
+  if (plan.algorithm) return Status();
+  return error(UZIP_ERR_UNSUPPORTED, "no algorithm of %s supports %d ranks", coll_name(first.coll), first.size);
+}
+
+Result<Plan> Selector::select(const CallShape& shape) const {
+  Plan plan;
+  plan.shape = shape;
+  UZIP_RETURN_IF_ERROR(choose_codec(plan));
+  choose_rounds(plan);
+  UZIP_RETURN_IF_ERROR(choose_algorithm(plan));
+  return plan;
+}
+
+std::string Selector::explain(const Plan& plan) const {
+  const CallShape& shape = plan.shape;
+  char line[320];
+  std::snprintf(line, sizeof line,
+                "%s %zu %s, %d ranks: algorithm %s (%s), codec %s (%s), %u round(s) of %zu elements a rank, "
+                "%u in flight, split-send in the first %u",
+                call_name(shape.kind), shape.count, datatype_info(shape.type).name, shape.size,
+                plan.algorithm_name(), shape.options.algorithm ? "as asked" : "lowest predicted cost",
+                plan.codec_name(),
+                shape.options.codec.codec ? "as asked"
+                : link_.shared_memory     ? "shared memory is faster than any codec"
+                : plan.codec              ? "fewer bytes on the network"
+                                          : "too small, or not floats",
+                plan.rounds, plan.chunk, plan.window, plan.split_rounds);
+  return line;
+}
+
+}  // namespace uzip
