@@ -1,4 +1,5 @@
-// The header of a frame: describes one encoded piece, on the wire and in files. docs/FORMAT.md, "Frame header".
+// The header of a frame: describes one encoded piece, on the wire and in files. docs/FORMAT.md,
+// "Frame header".
 #pragma once
 
 #include "base/datatype.hpp"
@@ -16,10 +17,13 @@ inline constexpr size_t kFrameHeaderBytes = 64;
 inline constexpr uint8_t kCodecRaw = 0;
 
 /// Flags of a frame.
-inline constexpr uint8_t kFrameHasChecksum = 1;  ///< `checksum` is the CRC32C of the original elements
-inline constexpr uint8_t kFrameCodedFollows = 2; ///< split-send: coded_bytes is not known yet, comes later
+inline constexpr uint8_t kFrameHasChecksum =
+    1;  ///< `checksum` is the CRC32C of the original elements
+inline constexpr uint8_t kFrameCodedFollows =
+    2;  ///< split-send: coded_bytes is not known yet, comes later
 
-/// Which call of which kind a frame belongs to, so that ranks that disagree are found. Zero in files.
+/// Which call of which kind a frame belongs to, so that ranks that disagree are found. Zero in
+/// files.
 struct CallStamp {
   uint8_t coll = 0;       ///< kind of call
   uint8_t op = 0;         ///< reduction
@@ -35,9 +39,9 @@ struct FrameHeader {
   uint32_t magic = kFrameMagic;
   uint8_t version = kFrameVersion;
   uint8_t codec = kCodecRaw;
-  uint8_t type = 0;   ///< uzip_dtype_t
+  uint8_t type = 0;  ///< uzip_dtype_t
   uint8_t flags = 0;
-  uint64_t count = 0; ///< elements in this frame
+  uint64_t count = 0;  ///< elements in this frame
   CallStamp call;
   uint64_t plain_bytes = 0;
   uint64_t coded_bytes = 0;
@@ -46,11 +50,15 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == kFrameHeaderBytes);
 
-/// Reads and checks what can be checked without knowing what is expected: size, magic, version, known codec
-/// range and type, flags, reserved fields, count and lengths that can't overflow or exceed the raw size.
+/// Reads and checks what can be checked without knowing what is expected: size, magic, version,
+/// known codec range and type, flags, reserved fields, count and lengths that can't overflow or
+/// exceed the raw size.
 Result<FrameHeader> parse_frame_header(std::span<const std::byte> bytes);
 /// Writes the header's bytes.
 void write_frame_header(const FrameHeader& header, std::span<std::byte, kFrameHeaderBytes> bytes);
+
+/// Most bytes that either part of a frame can take beyond the elements.
+inline constexpr uint64_t frame_overhead_limit(uint64_t count) { return 1024 + count / 64; }
 
 /// Header of `count` elements stored as they are.
 FrameHeader raw_frame_header(DataType type, uint64_t count);

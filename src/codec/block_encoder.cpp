@@ -1,0 +1,258 @@
+// From values to the sections of a block: zeros out, delta, planes, then each plane as its record
+// says.
+#include "codec/block_encoder.hpp"
+
+#include "codec/sequence.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace uzip {
+namespace {
+
+constexpr size_t kMaxRecordBytes = 8 + 4 * kMaxLevels + kMaxSymbols;
+/// Words and bytes are rounded up at the end of a block's sections.
+constexpr size_t kRounding = 512;
+
+size_t pad_with_zeros(uint8_t* part, size_t bytes) {
+  const size_t total = padded(bytes, kBlockAlignment);
+  if (part != nullptr && total > bytes) std::memset(part + bytes, 0, total - bytes);
+  return total;
+}
+
+unsigned low_mask(unsigned shift) { return (1u << shift) - 1; }
+
+}  // namespace
+
+PartSizes BlockEncoder::max_sizes(const LevTraits& traits, size_t count) {
+  PartSizes sizes;
+  sizes.plain = count * (traits.size - 1) + packed_bytes(count, traits.top_shift) + kRounding;
+  sizes.coded = packed_bytes(count, 8 - traits.top_shift) + kRounding + 24 +
+                (traits.size + 2) * kMaxRecordBytes;
+  return sizes;
+}
+
+PartSizes BlockEncoder::encode(const uint8_t* src, size_t count, uint8_t* plain, uint8_t* coded) {
+  plan_block(kernels_, type_, level_, src, count, &block_);
+  if (block_.kind == BlockKind::kConstant)
+    return {0, coded == nullptr ? 0 : write_constant(src, coded)};
+  prepare_values(src, count);
+  PartSizes sizes;
+  sizes.plain = pad_with_zeros(plain, write_plain(plain, coded != nullptr));
+  if (coded != nullptr) sizes.coded = pad_with_zeros(coded, write_coded(coded));
+  return sizes;
+}
+
+size_t BlockEncoder::write_constant(const uint8_t* src, uint8_t* coded) {
+  const size_t size = traits_.size;
+  const size_t total = padded(constant_block_bytes(block_, size), kBlockAlignment);
+  std::memset(coded, 0, total);
+  size_t at = write_descriptor(block_, size, reinterpret_cast<std::byte*>(coded));
+  uint8_t* values = coded + at + padded(2 * size_t{block_.exceptions}, 8);
+  for (size_t i = 0, left = block_.exceptions; left > 0; ++i) {
+    if (std::memcmp(src + i * size, &block_.constant, size) == 0) continue;
+    const auto position = static_cast<uint16_t>(i);
+    std::memcpy(coded + at, &position, sizeof position);
+    at += sizeof position;
+    std::memcpy(values, src + i * size, size);
+    values += size;
+    --left;
+  }
+  return total;
+}
+
+bool BlockEncoder::remove_zeros(size_t count) {
+  const size_t kept = kernels_.remove_zeros[traits_.size_class](
+      values_, count, scratch_.values[0], scratch_.kept_bits, scratch_.sign_bits);
+  const size_t gone = count - kept;
+  // The bits must not need more room than the zeros' own top plane did.
+  if (gone * (7 - traits_.top_shift) < count + 8 * kRounding) return false;
+  size_t minus = 0;
+  for (size_t i = 0; i < packed_bytes(gone, 1); i += 8) {
+    uint64_t word;
+    std::memcpy(&word, scratch_.sign_bits + i, 8);
+    minus += static_cast<size_t>(std::popcount(word));
+  }
+  block_.zero_sign = minus == 0      ? ZeroSign::kPlus
+                     : minus == gone ? ZeroSign::kMinus
+                                     : ZeroSign::kBoth;
+  block_.kept = static_cast<uint32_t>(kept);
+  values_ = scratch_.values[0];
+  return true;
+}
+
+void BlockEncoder::prepare_values(const uint8_t* src, size_t count) {
+  values_ = src;
+  if (block_.zeros) {
+    block_.zeros = remove_zeros(count);
+    if (block_.zeros) {
+      plan_sequence(scratch_.kept_bits, block_.kept_bits_bytes(), max_levels(level_),
+                    &block_.kept_bits);
+      block_.kept_bits.place = kStoredInCoded | kFieldsInCoded;
+    }
+    if (block_.has_signs()) {
+      plan_sequence(scratch_.sign_bits, block_.sign_bits_bytes(), max_levels(level_),
+                    &block_.sign_bits);
+      block_.sign_bits.place = kStoredInCoded | kFieldsInCoded;
+    }
+  }
+  rotation_ = block_.rotation + 1u;
+  if (block_.delta) {
+    kernels_.delta[traits_.size_class](values_, block_.kept, block_.base, scratch_.values[1]);
+    values_ = scratch_.values[1];
+    rotation_ = block_.rotation;
+  }
+}
+
+void BlockEncoder::split_planes(const std::array<uint8_t*, kMaxTypeSize>& planes) {
+  if (std::all_of(planes.begin(), planes.end(), [](uint8_t* p) { return p == nullptr; })) return;
+  kernels_.split[traits_.size_class](values_, block_.kept, rotation_, planes.data());
+}
+
+/// True when the plain part's layout doesn't depend on what the planes turn out to hold, so that
+/// one pass over the values is enough.
+bool BlockEncoder::layout_is_known() const {
+  const SequenceRecord& record = block_.planes[top()];
+  if (!record.has_fields() || record.stored != low_mask(record.shift)) return false;
+  for (size_t p = 0; p < top(); ++p)
+    if (!is_direct(p)) return false;
+  return true;
+}
+
+/// Makes a record that was planned from a sample fit all bytes of its plane.
+void BlockEncoder::refine(size_t plane) {
+  SequenceRecord& record = block_.planes[plane];
+  const size_t count = block_.kept;
+  if (count == 0) {
+    record = SequenceRecord{};
+    return;
+  }
+  const unsigned below = low_mask(record.shift);
+  if (record.stored == below) return;
+  uint8_t all_or = 0;
+  uint8_t all_and = 0;
+  kernels_.bit_range(scratch_.planes[plane], count, &all_or, &all_and);
+  const unsigned vary = all_or & ~all_and & below;
+  if (!record.has_fields() && (vary & ~record.stored) != 0) {
+    plan_sequence(scratch_.planes[plane], count, max_levels(level_), &record);
+    return;
+  }
+  record.stored = static_cast<uint8_t>(vary);
+  record.value = static_cast<uint8_t>(all_and & below);
+  const bool packs = packed_bytes(count, std::popcount(vary)) < padded(count, 8);
+  if (record.has_fields() || packs) return;
+  record.stored = 0xff;
+  record.value = 0;
+}
+
+/// The top plane's fields go into the coded part, and of its other bits only what max_sizes() says
+/// into the plain part.
+void BlockEncoder::place_top() {
+  SequenceRecord& record = block_.planes[top()];
+  if (!record.has_fields() && record.stored == 0xff) {
+    record.shift = static_cast<uint8_t>(traits_.top_shift);
+    record.stored = static_cast<uint8_t>(low_mask(record.shift));
+    record.levels = 0;
+  }
+  record.place = kFieldsInCoded;
+  if (record.shift > traits_.top_shift) record.place |= kStoredInCoded;
+}
+
+size_t BlockEncoder::write_plain_plane(size_t plane, uint8_t* plain, size_t at) {
+  SequenceRecord& record = block_.planes[plane];
+  const uint8_t* bytes = scratch_.planes[plane];
+  const size_t count = block_.kept;
+  if ((record.place & kStoredInCoded) == 0) {
+    if (plain != nullptr) encode_stored(kernels_, record, bytes, count, plain + at);
+    at += record.stored_bytes(count);
+  }
+  if (!record.has_fields() || (record.place & kFieldsInCoded) != 0) return at;
+  // The second stage repeats the work to learn the numbers of escapes.
+  uint8_t* const dst = plain != nullptr ? plain + at : scratch_.discarded;
+  return at + write_record(record, bytes, count, dst);
+}
+
+size_t BlockEncoder::write_plain(uint8_t* plain, bool top_needed) {
+  std::array<uint8_t*, kMaxTypeSize> early{};
+  std::array<uint8_t*, kMaxTypeSize> late{};
+  const bool known = layout_is_known();
+  for (size_t p = 0; p < traits_.size; ++p)
+    if (!is_direct(p)) early[p] = scratch_.planes[p];
+  if (!known) {
+    split_planes(early);
+    for (size_t p = 0; p < traits_.size; ++p)
+      if (!is_direct(p)) refine(p);
+  }
+  place_top();
+  if (known) {
+    const SequenceRecord& record = block_.planes[top()];
+    const bool needed = top_needed || ((record.place & kStoredInCoded) == 0 && record.stored != 0);
+    if (needed) late[top()] = early[top()];
+  }
+  size_t at = 0;
+  if (known && (block_.planes[top()].place & kStoredInCoded) == 0)
+    at += block_.planes[top()].stored_bytes(block_.kept);
+  for (size_t p = traits_.size; p-- > 0;) {
+    if (known && p == top()) continue;
+    if (!is_direct(p)) {
+      at = write_plain_plane(p, plain, at);
+      continue;
+    }
+    const size_t bytes = padded(block_.kept, 8);
+    if (plain != nullptr) {
+      std::memset(plain + at + bytes - 8, 0, bytes == 0 ? 0 : 8);
+      late[p] = plain + at;
+    }
+    at += bytes;
+  }
+  split_planes(late);
+  if (known) write_plain_plane(top(), plain, 0);
+  return at;
+}
+
+/// Writes the fields of a record, as they are when the levels would take more.
+size_t BlockEncoder::write_record(SequenceRecord& record, const uint8_t* bytes, size_t count,
+                                  uint8_t* dst) {
+  size_t written = encode_fields(kernels_, bytes, count, scratch_, &record, dst);
+  if (written != SIZE_MAX) return written;
+  record.levels = 0;
+  record.widths = {};
+  return encode_fields(kernels_, bytes, count, scratch_, &record, dst);
+}
+
+size_t BlockEncoder::write_coded(uint8_t* coded) {
+  struct Item {
+    SequenceRecord* record;
+    const uint8_t* bytes;
+    size_t count;
+  };
+  std::array<Item, 3> items{};
+  size_t item_count = 0;
+  if (block_.zeros)
+    items[item_count++] = {&block_.kept_bits, scratch_.kept_bits, block_.kept_bits_bytes()};
+  if (block_.has_signs())
+    items[item_count++] = {&block_.sign_bits, scratch_.sign_bits, block_.sign_bits_bytes()};
+  items[item_count++] = {&block_.planes[top()], scratch_.planes[top()], block_.kept};
+
+  // A record whose levels don't pay changes the descriptor's length, so everything begins again.
+  for (;;) {
+    const size_t described = descriptor_bytes(block_, traits_.size);
+    size_t at = described;
+    bool fits = true;
+    for (size_t i = 0; i < item_count && fits; ++i) {
+      const Item& item = items[i];
+      if ((item.record->place & kStoredInCoded) != 0)
+        at += encode_stored(kernels_, *item.record, item.bytes, item.count, coded + at);
+      if (!item.record->has_fields()) continue;
+      const unsigned levels = item.record->levels;
+      at += write_record(*item.record, item.bytes, item.count, coded + at);
+      fits = item.record->levels == levels;
+    }
+    if (!fits) continue;
+    write_descriptor(block_, traits_.size, reinterpret_cast<std::byte*>(coded));
+    return at;
+  }
+}
+
+}  // namespace uzip

@@ -1,0 +1,85 @@
+// The loops of the lev codec that touch every value, one table for each CPU target.
+// Used by sequence.cpp, lev_encode.cpp, lev_decode.cpp and planner.cpp; every target writes the
+// same bytes.
+//
+// All kernels take any count and any alignment. They read and write exactly the bytes that their
+// arguments name, except where a parameter is said to have slack (kKernelSlack readable or writable
+// bytes beyond).
+#pragma once
+
+#include "base/cpu.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace uzip {
+
+inline constexpr size_t kKernelSlack = 128;
+/// Index of a kernel by the size of the type: 1, 2, 4, 8 bytes.
+inline constexpr size_t kSizeClasses = 4;
+inline constexpr unsigned kMaxWidth = 4;
+
+struct CodecKernels {
+  /// Plane p, if not null, receives byte p (0 = lowest) of each value rotated left by `rotation`.
+  using Split = void (*)(const uint8_t* src, size_t count, unsigned rotation,
+                         uint8_t* const* planes);
+  /// The inverse: no plane is null.
+  using Merge = void (*)(const uint8_t* const* planes, size_t count, unsigned rotation,
+                         uint8_t* dst);
+  /// dst[i] = zigzag(r[i] - r[i - 1]), r = value rotated left by 1, r[-1] = base.
+  using Delta = void (*)(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+  /// The inverse; `dst` may be `src`.
+  using Undelta = void (*)(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+  /// Takes the zeros of both signs out. Writes the other values to `dst` (slack), one bit for each
+  /// value to `kept`, one for each zero to `signs` (whole words). Returns how many values stay.
+  using RemoveZeros = size_t (*)(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                                 uint8_t* signs);
+  /// The inverse. `src` holds the kept values (slack), `kept` and `signs` the bits.
+  using InsertZeros = void (*)(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                               size_t count, uint8_t* dst);
+
+  Split split[kSizeClasses];
+  Merge merge[kSizeClasses];
+  Delta delta[kSizeClasses];
+  Undelta undelta[kSizeClasses];
+  RemoveZeros remove_zeros[kSizeClasses];
+  InsertZeros insert_zeros[kSizeClasses];
+
+  /// Writes w = popcount(mask) words for each 64 bytes of `bytes` (FORMAT.md, "Bit order").
+  void (*pack_bits)(const uint8_t* bytes, size_t count, unsigned mask, uint8_t* words);
+  /// bytes[i] = the bits of `mask` from `words`, all others 0.
+  void (*unpack_bits)(const uint8_t* words, size_t count, unsigned mask, uint8_t* bytes);
+
+  /// One level. codes_of[field] is the code of each field (2^w - 1: escape), field = byte >> shift.
+  /// Writes the code words, and the escaped fields to `escapes` (slack). Returns the number of
+  /// escapes.
+  using EncodeLevel = size_t (*)(const uint8_t* bytes, size_t count, unsigned shift,
+                                 const uint8_t* codes_of, uint8_t* words, uint8_t* escapes);
+  /// dst[i] = symbols[code], or the next of `escapes` (slack) where the code is 2^w - 1. Returns
+  /// how many escapes it met; at most `count` are read, so `escapes` must be that long. `symbols`
+  /// has 16 entries.
+  using DecodeLevel = size_t (*)(const uint8_t* words, size_t count, const uint8_t* symbols,
+                                 const uint8_t* escapes, uint8_t* dst);
+  EncodeLevel encode_level[kMaxWidth + 1];  ///< by width; 0 is null
+  DecodeLevel decode_level[kMaxWidth + 1];
+
+  /// dst[i] = fields[i] << shift | low[i] | value; `low` null: no stored bits. `dst` may be an
+  /// operand.
+  void (*combine)(const uint8_t* fields, const uint8_t* low, size_t count, unsigned shift,
+                  unsigned value, uint8_t* dst);
+  /// OR and AND of all bytes; count > 0.
+  void (*bit_range)(const uint8_t* bytes, size_t count, uint8_t* all_or, uint8_t* all_and);
+  /// Length of the longest prefix, in bytes, in which every byte equals the byte `period` before
+  /// (the first `period` bytes are taken as given). period is 1, 2, 4 or 8; bytes is a multiple of
+  /// it.
+  size_t (*repeat_length)(const uint8_t* bytes, size_t count, unsigned period);
+};
+
+/// The kernels for the CPU target in force.
+const CodecKernels& codec_kernels();
+
+extern const CodecKernels kScalarCodecKernels;
+extern const CodecKernels kAvx2CodecKernels;
+extern const CodecKernels kAvx512CodecKernels;
+
+}  // namespace uzip

@@ -1,0 +1,275 @@
+// Portable kernels, written so that a compiler can keep them in registers: eight bytes at a time in
+// one word.
+#include "codec/cpu/kernels.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+namespace uzip {
+namespace {
+
+constexpr uint64_t kOnes = 0x0101010101010101u;
+
+template <class T>
+T load(const uint8_t* src) {
+  T value;
+  std::memcpy(&value, src, sizeof value);
+  return value;
+}
+template <class T>
+void store(uint8_t* dst, T value) {
+  std::memcpy(dst, &value, sizeof value);
+}
+
+template <class T>
+T zigzag(T difference) {
+  using Signed = std::make_signed_t<T>;
+  return static_cast<T>(static_cast<T>(difference << 1) ^
+                        static_cast<T>(static_cast<Signed>(difference) >> (8 * sizeof(T) - 1)));
+}
+template <class T>
+T unzigzag(T value) {
+  return static_cast<T>((value >> 1) ^ (T{0} - (value & 1)));
+}
+
+template <class T>
+void split(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
+  for (size_t p = 0; p < sizeof(T); ++p) {
+    uint8_t* const plane = planes[p];
+    if (plane == nullptr) continue;
+    for (size_t i = 0; i < count; ++i)
+      plane[i] = static_cast<uint8_t>(
+          std::rotl(load<T>(src + i * sizeof(T)), static_cast<int>(rotation)) >> (8 * p));
+  }
+}
+
+template <class T>
+void merge(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
+  for (size_t i = 0; i < count; ++i) {
+    T value = 0;
+    for (size_t p = 0; p < sizeof(T); ++p)
+      value = static_cast<T>(value | static_cast<T>(T{planes[p][i]} << (8 * p)));
+    store<T>(dst + i * sizeof(T), std::rotr(value, static_cast<int>(rotation)));
+  }
+}
+
+template <class T>
+void delta(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  T previous = static_cast<T>(base);
+  for (size_t i = 0; i < count; ++i) {
+    const T value = std::rotl(load<T>(src + i * sizeof(T)), 1);
+    store<T>(dst + i * sizeof(T), zigzag<T>(static_cast<T>(value - previous)));
+    previous = value;
+  }
+}
+
+template <class T>
+void undelta(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  T value = static_cast<T>(base);
+  for (size_t i = 0; i < count; ++i) {
+    value = static_cast<T>(value + unzigzag<T>(load<T>(src + i * sizeof(T))));
+    store<T>(dst + i * sizeof(T), std::rotr(value, 1));
+  }
+}
+
+template <class T>
+size_t remove_zeros(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept, uint8_t* signs) {
+  size_t stay = 0;
+  size_t gone = 0;
+  uint64_t sign_word = 0;
+  for (size_t begin = 0; begin < count; begin += 64) {
+    const size_t end = begin + 64 < count ? begin + 64 : count;
+    uint64_t kept_word = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const T value = load<T>(src + i * sizeof(T));
+      store<T>(dst + stay * sizeof(T), value);
+      const bool keep = static_cast<T>(value << 1) != 0;
+      stay += keep;
+      kept_word |= uint64_t{keep} << (i - begin);
+      if (keep) continue;
+      sign_word |= static_cast<uint64_t>(value >> (8 * sizeof(T) - 1)) << (gone % 64);
+      if (++gone % 64 != 0) continue;
+      store<uint64_t>(signs + gone / 8 - 8, sign_word);
+      sign_word = 0;
+    }
+    store<uint64_t>(kept + begin / 8, kept_word);
+  }
+  if (gone % 64 != 0) store<uint64_t>(signs + gone / 64 * 8, sign_word);
+  return stay;
+}
+
+template <class T>
+void insert_zeros(const uint8_t* src, const uint8_t* kept, const uint8_t* signs, size_t count,
+                  uint8_t* dst) {
+  size_t stay = 0;
+  size_t gone = 0;
+  for (size_t i = 0; i < count; ++i) {
+    T value;
+    if ((kept[i / 8] >> (i % 8) & 1) != 0) {
+      value = load<T>(src + stay++ * sizeof(T));
+    } else {
+      const T sign = signs[gone / 8] >> (gone % 8) & 1;
+      value = static_cast<T>(sign << (8 * sizeof(T) - 1));
+      ++gone;
+    }
+    store<T>(dst + i * sizeof(T), value);
+  }
+}
+
+/// Bit `bit` of each of eight bytes, gathered into one byte.
+uint64_t gather_bit(uint64_t bytes, unsigned bit) {
+  return ((bytes >> bit & kOnes) * 0x0102040810204080u) >> 56;
+}
+
+/// kSpread[b]: byte i is bit i of b.
+constexpr std::array<uint64_t, 256> kSpread = [] {
+  std::array<uint64_t, 256> table{};
+  for (unsigned value = 0; value < 256; ++value)
+    for (unsigned i = 0; i < 8; ++i)
+      table[value] |= static_cast<uint64_t>(value >> i & 1) << (8 * i);
+  return table;
+}();
+
+/// Eight bytes at `offset`, the ones from `count` on as zeros.
+uint64_t load_tail(const uint8_t* bytes, size_t offset, size_t count) {
+  if (offset + 8 <= count) return load<uint64_t>(bytes + offset);
+  uint64_t word = 0;
+  if (offset < count) std::memcpy(&word, bytes + offset, count - offset);
+  return word;
+}
+void store_tail(uint8_t* bytes, size_t offset, size_t count, uint64_t word) {
+  if (offset + 8 <= count) return store<uint64_t>(bytes + offset, word);
+  if (offset < count) std::memcpy(bytes + offset, &word, count - offset);
+}
+
+void pack_bits(const uint8_t* bytes, size_t count, unsigned mask, uint8_t* words) {
+  for (size_t begin = 0; begin < count; begin += 64) {
+    for (unsigned rest = mask; rest != 0; rest &= rest - 1) {
+      const auto bit = static_cast<unsigned>(std::countr_zero(rest));
+      uint64_t word = 0;
+      for (unsigned j = 0; j < 8; ++j)
+        word |= gather_bit(load_tail(bytes, begin + 8 * j, count), bit) << (8 * j);
+      store<uint64_t>(words, word);
+      words += 8;
+    }
+  }
+}
+
+void unpack_bits(const uint8_t* words, size_t count, unsigned mask, uint8_t* bytes) {
+  const auto width = static_cast<size_t>(std::popcount(mask));
+  for (size_t begin = 0; begin < count; begin += 64, words += 8 * width) {
+    for (unsigned j = 0; j < 8; ++j) {
+      uint64_t result = 0;
+      const uint8_t* word = words + j;
+      for (unsigned rest = mask; rest != 0; rest &= rest - 1, word += 8)
+        result |= kSpread[*word] << std::countr_zero(rest);
+      store_tail(bytes, begin + 8 * j, count, result);
+    }
+  }
+}
+
+template <unsigned W>
+size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
+                    uint8_t* words, uint8_t* escapes) {
+  constexpr uint8_t kEscape = (1u << W) - 1;
+  uint8_t* out = escapes;
+  for (size_t begin = 0; begin < count; begin += 64, words += 8 * W) {
+    uint64_t group[W] = {};
+    for (unsigned j = 0; j < 8; ++j) {
+      const size_t first = begin + 8 * j;
+      const size_t here = first >= count ? 0 : count - first < 8 ? count - first : 8;
+      uint64_t codes = 0;
+      for (size_t i = 0; i < here; ++i) {
+        const auto field = static_cast<uint8_t>(bytes[first + i] >> shift);
+        const uint8_t code = codes_of[field];
+        codes |= uint64_t{code} << (8 * i);
+        *out = field;
+        out += code == kEscape;
+      }
+      for (unsigned b = 0; b < W; ++b) group[b] |= gather_bit(codes, b) << (8 * j);
+    }
+    for (unsigned b = 0; b < W; ++b) store<uint64_t>(words + 8 * b, group[b]);
+  }
+  return static_cast<size_t>(out - escapes);
+}
+
+template <unsigned W>
+size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
+                    const uint8_t* escapes, uint8_t* dst) {
+  const uint8_t* next = escapes;
+  for (size_t begin = 0; begin < count; begin += 64, words += 8 * W) {
+    uint64_t escaped = ~uint64_t{0};
+    for (unsigned b = 0; b < W; ++b) escaped &= load<uint64_t>(words + 8 * b);
+    if (count - begin < 64) escaped &= (uint64_t{1} << (count - begin)) - 1;
+    for (unsigned j = 0; j < 8; ++j) {
+      uint64_t codes = 0;
+      for (unsigned b = 0; b < W; ++b) codes |= kSpread[words[8 * b + j]] << b;
+      uint64_t fields = 0;
+      for (unsigned i = 0; i < 8; ++i)
+        fields |= uint64_t{symbols[codes >> (8 * i) & 15]} << (8 * i);
+      store_tail(dst, begin + 8 * j, count, fields);
+    }
+    for (; escaped != 0; escaped &= escaped - 1) dst[begin + std::countr_zero(escaped)] = *next++;
+  }
+  return static_cast<size_t>(next - escapes);
+}
+
+void combine(const uint8_t* fields, const uint8_t* low, size_t count, unsigned shift,
+             unsigned value, uint8_t* dst) {
+  for (size_t i = 0; i < count; ++i)
+    dst[i] = static_cast<uint8_t>(fields[i] << shift | (low != nullptr ? low[i] : 0) | value);
+}
+
+void bit_range(const uint8_t* bytes, size_t count, uint8_t* all_or, uint8_t* all_and) {
+  uint64_t any = 0;
+  uint64_t every = ~uint64_t{0};
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const auto word = load<uint64_t>(bytes + i);
+    any |= word;
+    every &= word;
+  }
+  for (; i < count; ++i) {
+    any |= bytes[i];
+    every &= bytes[i] | ~uint64_t{0xff};
+  }
+  for (unsigned shift = 32; shift >= 8; shift /= 2) {
+    any |= any >> shift;
+    every &= every >> shift;
+  }
+  *all_or = static_cast<uint8_t>(any);
+  *all_and = static_cast<uint8_t>(every);
+}
+
+size_t repeat_length(const uint8_t* bytes, size_t count, unsigned period) {
+  uint64_t pattern = 0;
+  for (unsigned i = 0; i < 8; ++i) pattern |= uint64_t{bytes[i % period]} << (8 * i);
+  size_t i = 0;
+  while (i + 8 <= count && load<uint64_t>(bytes + i) == pattern) i += 8;
+  while (i < count && bytes[i] == bytes[i % period]) ++i;
+  return i;
+}
+
+}  // namespace
+
+const CodecKernels kScalarCodecKernels = {
+    .split = {split<uint8_t>, split<uint16_t>, split<uint32_t>, split<uint64_t>},
+    .merge = {merge<uint8_t>, merge<uint16_t>, merge<uint32_t>, merge<uint64_t>},
+    .delta = {delta<uint8_t>, delta<uint16_t>, delta<uint32_t>, delta<uint64_t>},
+    .undelta = {undelta<uint8_t>, undelta<uint16_t>, undelta<uint32_t>, undelta<uint64_t>},
+    .remove_zeros = {remove_zeros<uint8_t>, remove_zeros<uint16_t>, remove_zeros<uint32_t>,
+                     remove_zeros<uint64_t>},
+    .insert_zeros = {insert_zeros<uint8_t>, insert_zeros<uint16_t>, insert_zeros<uint32_t>,
+                     insert_zeros<uint64_t>},
+    .pack_bits = pack_bits,
+    .unpack_bits = unpack_bits,
+    .encode_level = {nullptr, encode_level<1>, encode_level<2>, encode_level<3>, encode_level<4>},
+    .decode_level = {nullptr, decode_level<1>, decode_level<2>, decode_level<3>, decode_level<4>},
+    .combine = combine,
+    .bit_range = bit_range,
+    .repeat_length = repeat_length,
+};
+
+}  // namespace uzip

@@ -1,0 +1,45 @@
+// The record of the lev codec.
+#include "codec/lev.hpp"
+
+#include "codec/raw.hpp"
+
+namespace uzip {
+namespace {
+
+Status encode_plain(DataType type, CodecLevel level, const void* src, size_t count,
+                    std::span<std::byte> plain, CodecScratch& scratch, FrameHeader& header) {
+  return lev_encode(LevStage::kPlain, type, level, src, count, plain, scratch, header);
+}
+
+Status encode_coded(DataType type, CodecLevel level, const void* src, size_t count,
+                    std::span<std::byte> coded, CodecScratch& scratch, FrameHeader& header) {
+  if (header.codec == kCodecRaw) return {};
+  return lev_encode(LevStage::kCoded, type, level, src, count, coded, scratch, header);
+}
+
+Status encode(DataType type, CodecLevel level, const void* src, size_t count,
+              std::span<std::byte> body, CodecScratch& scratch, FrameHeader& header) {
+  return lev_encode(LevStage::kBoth, type, level, src, count, body, scratch, header);
+}
+
+Status decode(const FrameHeader& header, std::span<const std::byte> plain,
+              std::span<const std::byte> coded, std::span<std::byte> dst, CodecScratch& scratch) {
+  if (header.codec == kCodecRaw) return decode_raw(header, plain, coded, dst);
+  return lev_decode(header, plain, coded, dst, scratch);
+}
+
+}  // namespace
+
+const Codec kLevCodec = {
+    .id = 1,
+    .name = "lev",
+    .summary = "level coding: frequent exponents get codes of 1 to 4 bits, the rest is coded again",
+    .supports = [](DataType type) { return is_datatype(type) && is_float(type); },
+    .bound = lev_bound,
+    .encode_plain = encode_plain,
+    .encode_coded = encode_coded,
+    .encode = encode,
+    .decode = decode,
+};
+
+}  // namespace uzip
