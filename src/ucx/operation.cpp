@@ -1,0 +1,51 @@
+#include "ucx/operation.hpp"
+
+namespace uzip {
+
+Operation* OperationPool::take(Operation::Kind kind, int peer, Completion* completion) {
+  if (free_.empty()) {
+    const auto slot = static_cast<uint32_t>(slots_.size());
+    slots_.emplace_back().id.slot = slot;
+    free_.reserve(slots_.size());  // so that give() never allocates
+    free_.push_back(slot);
+  }
+  Operation& operation = slots_[free_.back()];
+  free_.pop_back();
+  operation.kind = kind;
+  operation.peer = peer;
+  operation.completion = completion;
+  return &operation;
+}
+
+void OperationPool::give(Operation* operation) {
+  operation->kind = Operation::Kind::kFree;
+  operation->completion = nullptr;
+  ++operation->id.generation;
+  free_.push_back(operation->id.slot);
+}
+
+Operation* OperationPool::find(OperationId id) {
+  if (id.slot >= slots_.size()) return nullptr;
+  Operation& operation = slots_[id.slot];
+  return operation.kind != Operation::Kind::kFree && operation.id == id ? &operation : nullptr;
+}
+
+Arrival* ArrivalPool::take() {
+  if (free_.empty()) {
+    slots_.emplace_back();
+    free_.reserve(slots_.size());
+    free_.push_back(&slots_.back());
+  }
+  Arrival* arrival = free_.back();
+  free_.pop_back();
+  arrival->ended = false;
+  arrival->held_by_ucx = false;
+  return arrival;
+}
+
+void ArrivalPool::give(Arrival* arrival) {
+  arrival->owned_body.reset();
+  free_.push_back(arrival);
+}
+
+}  // namespace uzip

@@ -1,0 +1,107 @@
+// State of the transport's pending operations and of messages that arrived and were not taken yet.
+// Both live in pools: no allocation per message once the pools have grown. Used by UcxTransport
+// only.
+#pragma once
+
+#include "base/transport.hpp"
+#include "ucx/wire_format.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace uzip {
+
+class UcxTransport;
+
+/// One send, receive or control message that has not finished.
+struct Operation {
+  enum class Kind : uint8_t {
+    kFree,
+    kSend,        ///< handed to UCX
+    kOffer,       ///< waits for the receiver's answer
+    kSelf,        ///< waits for this process to receive it
+    kReceive,     ///< UCX moves the body
+    kAwaitReply,  ///< receive of an offer that was refused; UCX does not know of it yet
+    kControl,     ///< an answer; nobody waits for it
+  };
+
+  Kind kind = Kind::kFree;
+  int peer = -1;
+  UcxTransport* transport = nullptr;
+  Completion* completion = nullptr;
+  OperationId id;                     ///< of this use of the slot
+  const std::byte* source = nullptr;  ///< kOffer, kSelf: the body
+  std::byte* destination = nullptr;   ///< kAwaitReply: where it goes
+  size_t bytes = 0;
+  uint32_t header_bytes = 0;
+  std::byte header[kMaxWireHeader];  ///< UCX wants it unchanged until the send has finished
+};
+
+class OperationPool {
+ public:
+  Operation* take(Operation::Kind kind, int peer, Completion* completion);
+  void give(Operation* operation);
+
+  /// The operation in use that `id` names, or null.
+  Operation* find(OperationId id);
+
+  size_t in_use() const { return slots_.size() - free_.size(); }
+
+  /// Calls visit(Operation*) for each operation in use; visit may give back the one it is called
+  /// for.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (Operation& operation : slots_) {
+      if (operation.kind != Operation::Kind::kFree) visit(&operation);
+    }
+  }
+
+ private:
+  std::deque<Operation> slots_;
+  std::vector<uint32_t> free_;
+};
+
+/// A message between its arrival and its receive() or discard(): what Incoming::handle points to.
+struct Arrival {
+  /// Where the body is.
+  enum class Body : uint8_t {
+    kPassing,     ///< in UCX's memory, until the handler returns
+    kInline,      ///< in inline_body
+    kOwned,       ///< in owned_body
+    kUcx,         ///< in UCX's memory, until released
+    kRendezvous,  ///< with the sender; UCX will fetch it
+    kOffered,     ///< with the sender; to be read from its memory
+    kSelf,        ///< in this process, with the send operation `offer`
+  };
+
+  Body body = Body::kPassing;
+  bool in_handler =
+      false;           ///< on_message() is running: who ends the message leaves the object alone
+  bool ended = false;  ///< received or discarded during on_message()
+  bool held_by_ucx = false;  ///< received during on_message(), and UCX is still at it
+  int peer = -1;
+  uint32_t sequence = 0;
+  uint32_t head_bytes = 0;
+  size_t body_bytes = 0;
+  void* data = nullptr;  ///< kPassing, kUcx: the body; kRendezvous: UCX's descriptor
+  uint64_t address = 0;  ///< kOffered: in the sender's memory
+  OperationId offer;     ///< kOffered: the sender's operation; kSelf: ours
+  std::unique_ptr<std::byte[]> owned_body;
+  std::byte head[kMaxHeadBytes];  ///< filled only if the message has to wait for its turn
+  std::byte inline_body[kMaxHeadBytes];
+};
+
+class ArrivalPool {
+ public:
+  Arrival* take();
+  void give(Arrival* arrival);
+
+ private:
+  std::deque<Arrival> slots_;
+  std::vector<Arrival*> free_;
+};
+
+}  // namespace uzip

@@ -1,0 +1,304 @@
+// UcxTransport's receiving side: from UCX's active message handlers to the sink, and to the
+// receiver's buffer.
+#include "ucx/ucx_transport.hpp"
+
+#include "base/log.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace uzip {
+namespace {
+
+// The sequence numbers wrap; the difference of two that are in use at the same time is small.
+int32_t distance(uint32_t from, uint32_t to) { return static_cast<int32_t>(to - from); }
+
+}  // namespace
+
+Status UcxTransport::install_handlers() {
+  using Handler = ucp_am_recv_callback_t;
+  constexpr Handler kHandlers[kWireKinds] = {
+      [](void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
+         const ucp_am_recv_param_t* param) {
+        return static_cast<UcxTransport*>(self)->on_arrival(
+            WireKind::kMessage, {static_cast<const std::byte*>(header), header_bytes}, data, bytes,
+            param->recv_attr);
+      },
+      [](void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
+         const ucp_am_recv_param_t* param) {
+        return static_cast<UcxTransport*>(self)->on_arrival(
+            WireKind::kOffer, {static_cast<const std::byte*>(header), header_bytes}, data, bytes,
+            param->recv_attr);
+      },
+      [](void* self, const void* header, size_t header_bytes, void*, size_t,
+         const ucp_am_recv_param_t*) {
+        static_cast<UcxTransport*>(self)->on_answer(
+            {static_cast<const std::byte*>(header), header_bytes});
+        return UCS_OK;
+      },
+      [](void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
+         const ucp_am_recv_param_t* param) {
+        return static_cast<UcxTransport*>(self)->on_reply(
+            {static_cast<const std::byte*>(header), header_bytes}, data, bytes, param->recv_attr);
+      },
+  };
+  for (unsigned id = 0; id < kWireKinds; ++id) {
+    ucp_am_handler_param_t param = {};
+    param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    param.id = id;
+    // Without UCP_AM_FLAG_PERSISTENT_DATA: it makes UCX copy every short body, also those taken at
+    // once.
+    param.flags = UCP_AM_FLAG_WHOLE_MSG;
+    param.cb = kHandlers[id];
+    param.arg = this;
+    const ucs_status_t status = ucp_worker_set_am_recv_handler(ucx_.worker.get(), &param);
+    if (status != UCS_OK) return ucx_error(status, "installing UCX message handlers");
+  }
+  return {};
+}
+
+ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> header, void* data,
+                                      size_t bytes, uint64_t attributes) {
+  if (closing_) return UCS_OK;
+  const size_t prefix_bytes =
+      kind == WireKind::kOffer ? sizeof(OfferPrefix) : sizeof(MessagePrefix);
+  OfferPrefix prefix;
+  if (header.size() >= prefix_bytes) std::memcpy(&prefix, header.data(), prefix_bytes);
+  if (header.size() < prefix_bytes || header.size() - prefix_bytes > kMaxHeadBytes ||
+      prefix.message.source >= peers_.size()) {
+    log(LogLevel::kError, "a message with a header of %zu bytes that can't be read was dropped",
+        header.size());
+    return UCS_OK;
+  }
+
+  Arrival* arrival = arrivals_.take();
+  arrival->peer = static_cast<int>(prefix.message.source);
+  arrival->sequence = prefix.message.sequence;
+  arrival->head_bytes = static_cast<uint32_t>(header.size() - prefix_bytes);
+  if (kind == WireKind::kOffer) {
+    arrival->body = Arrival::Body::kOffered;
+    arrival->body_bytes = prefix.bytes;
+    arrival->address = prefix.address;
+    arrival->offer = prefix.offer;
+  } else {
+    arrival->body_bytes = bytes;
+    arrival->data = data;
+    if (attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) {
+      arrival->body = Arrival::Body::kRendezvous;
+    } else if (attributes & UCP_AM_RECV_ATTR_FLAG_DATA) {
+      arrival->body = Arrival::Body::kUcx;
+    } else if (bytes <= sizeof arrival->inline_body) {
+      arrival->body = Arrival::Body::kInline;
+      if (bytes > 0) std::memcpy(arrival->inline_body, data, bytes);
+    } else {
+      arrival->body = Arrival::Body::kPassing;
+    }
+  }
+  return take_in(peers_[prefix.message.source], arrival, header.data() + prefix_bytes);
+}
+
+ucs_status_t UcxTransport::take_in(Peer& peer, Arrival* arrival, const std::byte* head) {
+  const int32_t ahead = distance(peer.next_arrival, arrival->sequence);
+  if (ahead == 0) {
+    ++peer.next_arrival;
+    const ucs_status_t status = announce_passing(arrival, head);
+    if (!peer.early.empty()) announce_early(peer);
+    return status;
+  }
+  if (ahead < 0 || !make_lasting(arrival)) {
+    mark_failed(peer, ahead < 0 ? error(UZIP_ERR_TRANSPORT, "process %d sent message %u twice",
+                                        peer.index, arrival->sequence)
+                                : error(UZIP_ERR_NO_MEMORY,
+                                        "no memory for a message of %zu bytes from "
+                                        "process %d",
+                                        arrival->body_bytes, peer.index));
+    arrivals_.give(arrival);
+    return UCS_OK;
+  }
+  std::memcpy(arrival->head, head, arrival->head_bytes);
+  peer.early.push_back(arrival);
+  const bool held =
+      arrival->body == Arrival::Body::kUcx || arrival->body == Arrival::Body::kRendezvous;
+  return held ? UCS_INPROGRESS : UCS_OK;
+}
+
+// Announces a message whose body UCX gets back when the handler returns, unless it is told to keep
+// it.
+ucs_status_t UcxTransport::announce_passing(Arrival* arrival, const std::byte* head) {
+  const bool stable = arrival->body == Arrival::Body::kInline;
+  Incoming message;
+  message.peer = arrival->peer;
+  message.head_bytes = arrival->head_bytes;
+  message.body_bytes = arrival->body_bytes;
+  message.head = head;
+  message.handle = arrival;
+  if (stable) message.body = arrival->inline_body;
+  if (arrival->body == Arrival::Body::kUcx) {
+    message.body = static_cast<const std::byte*>(arrival->data);
+  }
+
+  arrival->in_handler = true;
+  const bool kept = sink_->on_message(message);
+  if (!kept && !arrival->ended) discard(message);
+  arrival->in_handler = false;
+  if (arrival->ended) {
+    const bool held = arrival->held_by_ucx;
+    arrivals_.give(arrival);
+    return held ? UCS_INPROGRESS : UCS_OK;
+  }
+  if (make_lasting(arrival)) {
+    const bool held =
+        arrival->body == Arrival::Body::kUcx || arrival->body == Arrival::Body::kRendezvous;
+    return held ? UCS_INPROGRESS : UCS_OK;
+  }
+  // The sink may still ask for it: it gets an error then.
+  mark_failed(peers_[static_cast<size_t>(arrival->peer)],
+              error(UZIP_ERR_NO_MEMORY, "no memory for a message of %zu bytes from process %d",
+                    arrival->body_bytes, arrival->peer));
+  return UCS_OK;
+}
+
+// Announces a message that has its body, or the place to fetch it from, for as long as it takes.
+void UcxTransport::announce_lasting(Arrival* arrival) {
+  Incoming message;
+  message.peer = arrival->peer;
+  message.head_bytes = arrival->head_bytes;
+  message.body_bytes = arrival->body_bytes;
+  message.head = arrival->head;
+  message.handle = arrival;
+  switch (arrival->body) {
+    case Arrival::Body::kInline:
+      message.body = arrival->inline_body;
+      break;
+    case Arrival::Body::kOwned:
+      message.body = arrival->owned_body.get();
+      break;
+    case Arrival::Body::kUcx:
+      message.body = static_cast<const std::byte*>(arrival->data);
+      break;
+    default:
+      break;
+  }
+  if (!sink_->on_message(message)) discard(message);
+}
+
+void UcxTransport::announce_early(Peer& peer) {
+  for (;;) {
+    const auto next = std::find_if(peer.early.begin(), peer.early.end(), [&](const Arrival* a) {
+      return a->sequence == peer.next_arrival;
+    });
+    if (next == peer.early.end()) return;
+    Arrival* arrival = *next;
+    peer.early.erase(next);
+    ++peer.next_arrival;
+    announce_lasting(arrival);
+  }
+}
+
+bool UcxTransport::make_lasting(Arrival* arrival) {
+  if (arrival->body != Arrival::Body::kPassing) return true;
+  arrival->owned_body.reset(new (std::nothrow) std::byte[arrival->body_bytes]);
+  if (!arrival->owned_body) return false;
+  std::memcpy(arrival->owned_body.get(), arrival->data, arrival->body_bytes);
+  arrival->body = Arrival::Body::kOwned;
+  return true;
+}
+
+// The message has been received or discarded.
+void UcxTransport::end(Arrival* arrival) {
+  if (arrival->in_handler) {
+    arrival->ended = true;
+    return;
+  }
+  if (arrival->body == Arrival::Body::kUcx) ucp_am_data_release(ucx_.worker.get(), arrival->data);
+  arrivals_.give(arrival);
+}
+
+Result<Progress> UcxTransport::receive(Incoming& message, std::span<std::byte> dst,
+                                       Completion* completion) {
+  auto* arrival = static_cast<Arrival*>(message.handle);
+  if (dst.size() < arrival->body_bytes) {
+    const Status failure = error(UZIP_ERR_INTERNAL, "%zu bytes of room for a message of %zu",
+                                 dst.size(), arrival->body_bytes);
+    discard(message);
+    return failure;
+  }
+  dst = dst.first(arrival->body_bytes);
+  Result<Progress> result = Progress::kDone;
+  const std::byte* body = nullptr;
+  switch (arrival->body) {
+    case Arrival::Body::kInline:
+      body = arrival->inline_body;
+      break;
+    case Arrival::Body::kOwned:
+      body = arrival->owned_body.get();
+      break;
+    case Arrival::Body::kPassing:
+    case Arrival::Body::kUcx:
+      body = static_cast<const std::byte*>(arrival->data);
+      break;
+    case Arrival::Body::kRendezvous:
+      result = fetch(arrival, dst, completion);
+      break;
+    case Arrival::Body::kOffered:
+      result = take_offer(arrival, dst, completion);
+      break;
+    case Arrival::Body::kSelf:
+      take_from_self(arrival, dst);
+      break;
+  }
+  if (body != nullptr && !dst.empty()) std::memcpy(dst.data(), body, dst.size());
+  end(arrival);
+  return result;
+}
+
+void UcxTransport::discard(Incoming& message) {
+  auto* arrival = static_cast<Arrival*>(message.handle);
+  if (arrival->body == Arrival::Body::kOffered) {
+    send_answer(arrival->peer, {static_cast<uint32_t>(rank_), Verdict::kTaken, arrival->offer, {}});
+  } else if (arrival->body == Arrival::Body::kSelf) {
+    take_from_self(arrival, {});
+  } else if (arrival->body == Arrival::Body::kRendezvous && !arrival->in_handler) {
+    // Tells the sender that it is done; inside the handler UCX does that by itself.
+    ucp_am_data_release(ucx_.worker.get(), arrival->data);
+  }
+  end(arrival);
+}
+
+// Starts UCX's rendezvous.
+Result<Progress> UcxTransport::fetch(Arrival* arrival, std::span<std::byte> dst,
+                                     Completion* completion) {
+  Peer& peer = peers_[static_cast<size_t>(arrival->peer)];
+  if (peer.failed) return peer.failure;
+  Operation* operation = operations_.take(Operation::Kind::kReceive, arrival->peer, completion);
+  operation->transport = this;
+  ucp_request_param_t param;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.recv_am = &UcxTransport::on_fetched;
+  param.user_data = operation;
+  const ucs_status_ptr_t request =
+      ucp_am_recv_data_nbx(ucx_.worker.get(), arrival->data, dst.data(), dst.size(), &param);
+  arrival->held_by_ucx = true;
+  if (request == nullptr) {
+    operations_.give(operation);
+    return Progress::kDone;
+  }
+  if (UCS_PTR_IS_ERR(request)) {
+    const Status failure = failure_of(*operation, UCS_PTR_STATUS(request));
+    operations_.give(operation);
+    return failure;
+  }
+  return Progress::kPending;
+}
+
+void UcxTransport::on_fetched(void* request, ucs_status_t status, size_t, void* user_data) {
+  auto* operation = static_cast<Operation*>(user_data);
+  UcxTransport* transport = operation->transport;
+  ucp_request_free(request);
+  transport->finish(operation,
+                    status == UCS_OK ? Status() : transport->failure_of(*operation, status));
+}
+
+}  // namespace uzip

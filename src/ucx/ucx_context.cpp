@@ -1,0 +1,102 @@
+#include "ucx/ucx_context.hpp"
+
+#include "ucx/ucx_environment.hpp"
+
+#include <cstdio>
+
+namespace uzip {
+namespace {
+
+struct Setting {
+  const char* name;
+  const char* value;
+};
+
+constexpr Setting kDefaults[] = {
+    // Shared memory offers itself for endpoints with error handling only if asked to; without it
+    // UCX connects
+    // local processes by tcp and doesn't say so.
+    {"POSIX_ERROR_HANDLING", "y"},
+    {"SYSV_ERROR_HANDLING", "y"},
+    // How soon shared memory notices a dead peer; 20 s by default.
+    {"KEEPALIVE_INTERVAL", "1s"},
+    // A head and a small body in one element of the queue, written without an intermediate buffer.
+    {"POSIX_FIFO_ELEM_SIZE", "256"},
+    {"SYSV_FIFO_ELEM_SIZE", "256"},
+    // Halves the time of a message of 64 KiB.
+    {"TCP_TX_SEG_SIZE", "64K"},
+    {"TCP_RX_SEG_SIZE", "128K"},
+};
+
+Result<UcxContextHandle> create_context(const Config& config, int size) {
+  ucp_config_t* read = nullptr;
+  ucs_status_t status = ucp_config_read(nullptr, nullptr, &read);
+  if (status != UCS_OK) return ucx_error(status, "reading UCX's settings");
+  const UcxConfigHandle settings(read);
+  if (!config.ucx_tls.empty()) {
+    status = ucp_config_modify(settings.get(), "TLS", config.ucx_tls.c_str());
+    if (status != UCS_OK) {
+      return ucx_error(status, "giving UCX the value of UZIP_UCX_TLS").with_context(config.ucx_tls);
+    }
+  }
+
+  ucp_params_t params = {};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS |
+                      UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.estimated_num_eps = static_cast<size_t>(size);
+  params.mt_workers_shared = 0;
+  params.name = "uzipcoll";
+  ucp_context_h context = nullptr;
+  status = ucp_init(&params, settings.get(), &context);
+  if (status != UCS_OK) return ucx_error(status, "initializing UCX");
+  return UcxContextHandle(context);
+}
+
+Result<UcxWorkerHandle> create_worker(ucp_context_h context) {
+  ucp_worker_params_t params = {};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  ucp_worker_h worker = nullptr;
+  const ucs_status_t status = ucp_worker_create(context, &params, &worker);
+  if (status != UCS_OK) return ucx_error(status, "creating a UCX worker");
+  return UcxWorkerHandle(worker);
+}
+
+Status read_address(ucp_worker_h worker, std::vector<std::byte>* bytes) {
+  ucp_address_t* address = nullptr;
+  size_t length = 0;
+  const ucs_status_t status = ucp_worker_get_address(worker, &address, &length);
+  if (status != UCS_OK) return ucx_error(status, "asking UCX for the worker's address");
+  const auto* begin = reinterpret_cast<const std::byte*>(address);
+  bytes->assign(begin, begin + length);
+  ucp_worker_release_address(worker, address);
+  return {};
+}
+
+}  // namespace
+
+Result<UcxResources> open_ucx(const Config& config, int size) {
+  UcxEnvironment environment;
+  for (const Setting& setting : kDefaults) environment.set_default(setting.name, setting.value);
+
+  UcxResources resources;
+  UZIP_ASSIGN_OR_RETURN(resources.context, create_context(config, size));
+  UZIP_ASSIGN_OR_RETURN(resources.worker, create_worker(resources.context.get()));
+  const ucs_status_t status = ucp_worker_get_efd(resources.worker.get(), &resources.event_fd);
+  if (status != UCS_OK) return ucx_error(status, "asking UCX for the worker's event descriptor");
+  UZIP_RETURN_IF_ERROR(read_address(resources.worker.get(), &resources.address));
+  return resources;
+}
+
+std::string ucx_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  char text[40];
+  std::snprintf(text, sizeof text, "%u.%u.%u", major, minor, release);
+  return text;
+}
+
+}  // namespace uzip

@@ -1,0 +1,63 @@
+#include "ucx/ucx_environment.hpp"
+
+#include <cstdlib>
+
+#include <unistd.h>
+
+namespace uzip {
+namespace {
+
+constexpr std::string_view kOurPrefix = "UZIP_UCX_";
+constexpr std::string_view kUcxPrefix = "UCX_";
+
+std::optional<std::string> value_of(std::string_view variable) {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.size() > variable.size() && text.starts_with(variable) &&
+        text[variable.size()] == '=') {
+      return std::string(text.substr(variable.size() + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+UcxEnvironment::UcxEnvironment() {
+  std::vector<std::pair<std::string, std::string>> ours;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos || !text.starts_with(kOurPrefix)) continue;
+    ours.emplace_back(text.substr(kOurPrefix.size(), equals - kOurPrefix.size()),
+                      text.substr(equals + 1));
+  }
+  // Only now: setting a variable may move the array that was walked.
+  for (const auto& [name, value] : ours) {
+    names_.push_back(name);
+    set(std::string(kUcxPrefix) + name, value);
+  }
+}
+
+UcxEnvironment::~UcxEnvironment() {
+  for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) {
+    const auto& [variable, value] = *entry;
+    if (value) {
+      setenv(variable.c_str(), value->c_str(), 1);
+    } else {
+      unsetenv(variable.c_str());
+    }
+  }
+}
+
+void UcxEnvironment::set_default(std::string_view name, std::string_view value) {
+  const std::string variable = std::string(kUcxPrefix) + std::string(name);
+  if (!value_of(variable)) set(variable, std::string(value));
+}
+
+void UcxEnvironment::set(const std::string& variable, const std::string& value) {
+  before_.emplace_back(variable, value_of(variable));
+  setenv(variable.c_str(), value.c_str(), 1);
+}
+
+}  // namespace uzip

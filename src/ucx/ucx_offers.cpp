@@ -1,0 +1,156 @@
+// UcxTransport's way for large bodies within one host: the sender offers an address, the receiver
+// reads from it and answers. If it can't read it asks for the bytes, and they come through UCX.
+#include "ucx/ucx_transport.hpp"
+
+#include "base/log.hpp"
+
+#include <cstring>
+
+namespace uzip {
+
+Result<Progress> UcxTransport::send_offer(Peer& peer, std::span<const std::byte> head,
+                                          std::span<const std::byte> body, Completion* completion) {
+  Operation* offer = operations_.take(Operation::Kind::kOffer, peer.index, completion);
+  offer->source = body.data();
+  offer->bytes = body.size();
+  Operation* message = operations_.take(Operation::Kind::kControl, peer.index, nullptr);
+  const OfferPrefix prefix = {{static_cast<uint32_t>(rank_), peer.next_send},
+                              reinterpret_cast<uint64_t>(body.data()),
+                              body.size(),
+                              offer->id};
+  std::memcpy(message->header, &prefix, sizeof prefix);
+  if (!head.empty()) std::memcpy(message->header + sizeof prefix, head.data(), head.size());
+  message->header_bytes = static_cast<uint32_t>(sizeof prefix + head.size());
+  Result<Progress> result = post(message, WireKind::kOffer, {});
+  if (!result.ok()) {
+    operations_.give(offer);
+    return result;
+  }
+  ++peer.next_send;
+  ++pending_sends_;
+  return Progress::kPending;
+}
+
+Result<Progress> UcxTransport::take_offer(Arrival* arrival, std::span<std::byte> dst,
+                                          Completion* completion) {
+  Peer& peer = peers_[static_cast<size_t>(arrival->peer)];
+  if (peer.failed) return peer.failure;
+  const ReadOutcome outcome = peer.readable
+                                  ? read_peer_memory(peer.record.memory, arrival->address, dst)
+                                  : ReadOutcome::kForbidden;
+  switch (outcome) {
+    case ReadOutcome::kDone:
+      peer.verified = true;
+      send_answer(peer.index, {static_cast<uint32_t>(rank_), Verdict::kTaken, arrival->offer, {}});
+      return Progress::kDone;
+    case ReadOutcome::kUnreadable:  // memory of a device, for example
+      return ask_for_reply(arrival, dst, completion, Verdict::kSendThis);
+    case ReadOutcome::kGone:
+      if (peer.verified) {
+        mark_failed(peer, error(UZIP_ERR_PEER, "process %d has ended", peer.index));
+        return peer.failure;
+      }
+      break;  // its process id means somebody else here
+    case ReadOutcome::kForbidden:
+      break;
+  }
+  peer.readable = false;
+  return ask_for_reply(arrival, dst, completion, Verdict::kSendAlways);
+}
+
+Result<Progress> UcxTransport::ask_for_reply(Arrival* arrival, std::span<std::byte> dst,
+                                             Completion* completion, Verdict verdict) {
+  Operation* receive = operations_.take(Operation::Kind::kAwaitReply, arrival->peer, completion);
+  receive->destination = dst.data();
+  receive->bytes = dst.size();
+  send_answer(arrival->peer, {static_cast<uint32_t>(rank_), verdict, arrival->offer, receive->id});
+  return Progress::kPending;
+}
+
+void UcxTransport::send_answer(int peer, const Answer& answer) {
+  if (peers_[static_cast<size_t>(peer)].failed) return;
+  Operation* operation = operations_.take(Operation::Kind::kControl, peer, nullptr);
+  std::memcpy(operation->header, &answer, sizeof answer);
+  operation->header_bytes = sizeof answer;
+  const Result<Progress> result = post(operation, WireKind::kAnswer, {});
+  if (!result.ok()) mark_failed(peers_[static_cast<size_t>(peer)], result.status());
+}
+
+void UcxTransport::on_answer(std::span<const std::byte> header) {
+  if (closing_) return;
+  Answer answer;
+  if (header.size() != sizeof answer) {
+    log(LogLevel::kError, "an answer of %zu bytes was dropped", header.size());
+    return;
+  }
+  std::memcpy(&answer, header.data(), sizeof answer);
+  Operation* offer = operations_.find(answer.offer);
+  if (offer == nullptr || offer->kind != Operation::Kind::kOffer ||
+      static_cast<uint32_t>(offer->peer) != answer.source) {
+    log(LogLevel::kError, "an answer from process %u to nothing that was offered was dropped",
+        answer.source);
+    return;
+  }
+  if (answer.verdict == Verdict::kTaken) {
+    finish(offer, Status());
+    return;
+  }
+
+  if (answer.verdict == Verdict::kSendAlways) peers_[answer.source].offers = false;
+  const ReplyPrefix prefix = {static_cast<uint32_t>(rank_), 0, answer.receive};
+  std::memcpy(offer->header, &prefix, sizeof prefix);
+  offer->header_bytes = sizeof prefix;
+  Operation* reply = operations_.take(Operation::Kind::kSend, offer->peer, offer->completion);
+  std::memcpy(reply->header, &prefix, sizeof prefix);
+  reply->header_bytes = sizeof prefix;
+  const std::span<const std::byte> body(offer->source, offer->bytes);
+  const Result<Progress> result = post(reply, WireKind::kReply, body);
+  if (result.ok() && *result == Progress::kPending) offer->completion = nullptr;
+  finish(offer, result.status());
+}
+
+ucs_status_t UcxTransport::on_reply(std::span<const std::byte> header, void* data, size_t bytes,
+                                    uint64_t attributes) {
+  if (closing_) return UCS_OK;
+  ReplyPrefix prefix;
+  if (header.size() == sizeof prefix) std::memcpy(&prefix, header.data(), sizeof prefix);
+  Operation* receive = header.size() == sizeof prefix ? operations_.find(prefix.receive) : nullptr;
+  if (receive == nullptr || receive->kind != Operation::Kind::kAwaitReply ||
+      static_cast<uint32_t>(receive->peer) != prefix.source) {
+    log(LogLevel::kError, "a reply to nothing that was asked for was dropped");
+    return UCS_OK;
+  }
+  if (receive->bytes != bytes) {
+    finish(receive, error(UZIP_ERR_CORRUPT, "process %u sent %zu bytes where %zu were announced",
+                          prefix.source, bytes, receive->bytes));
+    return UCS_OK;
+  }
+  if (!(attributes & UCP_AM_RECV_ATTR_FLAG_RNDV)) {
+    if (bytes > 0) std::memcpy(receive->destination, data, bytes);
+    finish(receive, Status());
+    return UCS_OK;
+  }
+
+  receive->kind = Operation::Kind::kReceive;
+  receive->transport = this;
+  ucp_request_param_t param;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.recv_am = &UcxTransport::on_fetched;
+  param.user_data = receive;
+  const ucs_status_ptr_t request =
+      ucp_am_recv_data_nbx(ucx_.worker.get(), data, receive->destination, bytes, &param);
+  if (request == nullptr) {
+    finish(receive, Status());
+  } else if (UCS_PTR_IS_ERR(request)) {
+    finish(receive, failure_of(*receive, UCS_PTR_STATUS(request)));
+  }
+  return UCS_INPROGRESS;
+}
+
+void UcxTransport::take_from_self(Arrival* arrival, std::span<std::byte> dst) {
+  Operation* send = operations_.find(arrival->offer);
+  if (!dst.empty()) std::memcpy(dst.data(), send->source, dst.size());
+  finish(send, Status());
+}
+
+}  // namespace uzip

@@ -1,0 +1,291 @@
+#include "ucx/ucx_transport.hpp"
+
+#include "base/log.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace uzip {
+namespace {
+
+// From here on one copy by the receiver is cheaper than UCX's two through shared memory, the answer
+// included.
+constexpr size_t kPeerReadThreshold = size_t{16} << 10;
+// A message to this process itself is copied, up to this size, so that its send need not wait.
+constexpr size_t kSelfCopyLimit = size_t{8} << 10;
+constexpr auto kLongestSleep = std::chrono::milliseconds(100);
+
+bool all_on_one_host(const std::vector<WireupRecord>& records) {
+  return std::all_of(records.begin(), records.end(), [&](const WireupRecord& record) {
+    return record.host == records.front().host;
+  });
+}
+
+void copy(std::byte* dst, std::span<const std::byte> src) {
+  if (!src.empty()) std::memcpy(dst, src.data(), src.size());
+}
+
+}  // namespace
+
+// ---- Life ----
+
+Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config, int rank, int size,
+                                                           const OutOfBandAllgather& allgather) {
+  if (size < 1 || rank < 0 || rank >= size) {
+    return error(UZIP_ERR_INVALID, "rank %d of %d processes: must be 0 ... size - 1", rank, size);
+  }
+  std::unique_ptr<UcxTransport> transport(new UcxTransport(rank, size, config.peer_read));
+  Status opened;
+  if (auto resources = open_ucx(config, size); resources.ok()) {
+    transport->ucx_ = std::move(*resources);
+    opened = transport->install_handlers();
+  } else {
+    opened = resources.status();
+  }
+
+  std::vector<std::byte> mine;  // stays empty if this process can't take part
+  if (opened.ok()) {
+    WireupRecord record;
+    record.host = host_identity();
+    record.memory = {getpid(), reinterpret_cast<uint64_t>(transport->token_.data()),
+                     transport->token_};
+    record.peer_read = config.peer_read;
+    record.address = transport->ucx_.address;
+    mine = pack_wireup(record);
+  }
+  std::vector<std::vector<std::byte>> all;
+  Status exchanged = allgather(mine, &all);
+  UZIP_RETURN_IF_ERROR(opened);
+  UZIP_RETURN_IF_ERROR(exchanged);
+  UZIP_RETURN_IF_ERROR(transport->connect(all));
+  return transport;
+}
+
+UcxTransport::UcxTransport(int rank, int size, bool peer_read)
+    : rank_(rank),
+      peer_read_(peer_read),
+      token_(make_memory_token()),
+      peers_(static_cast<size_t>(size)) {
+  for (int i = 0; i < size; ++i) {
+    peers_[static_cast<size_t>(i)].transport = this;
+    peers_[static_cast<size_t>(i)].index = i;
+  }
+}
+
+Status UcxTransport::connect(std::vector<std::vector<std::byte>>& bytes) {
+  if (bytes.size() != peers_.size()) {
+    return error(UZIP_ERR_INTERNAL, "the exchange of addresses gave %zu entries for %zu processes",
+                 bytes.size(), peers_.size());
+  }
+  std::vector<WireupRecord> records;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const int process = static_cast<int>(i);
+    if (bytes[i].empty()) {
+      return error(UZIP_ERR_PEER,
+                   "process %d could not start its communication; see its own message", process);
+    }
+    UZIP_ASSIGN_OR_RETURN(auto record, unpack_wireup(bytes[i], process));
+    records.push_back(std::move(record));
+  }
+  info_.all_same_host = all_on_one_host(records);
+  const HostIdentity here = records[static_cast<size_t>(rank_)].host;
+  for (size_t i = 0; i < records.size(); ++i) {
+    Peer& peer = peers_[i];
+    peer.record = std::move(records[i]);
+    peer.offers = peer_read_ && peer.record.peer_read && peer.record.host == here;
+    peer.readable = peer.record.host == here;
+  }
+  describe();
+  return {};
+}
+
+void UcxTransport::describe() { info_.description = "ucx " + ucx_version(); }
+
+UcxTransport::~UcxTransport() {
+  closing_ = true;
+  if (ucx_.worker) close_endpoints();
+}
+
+// ---- Sending ----
+
+Result<ucp_ep_h> UcxTransport::endpoint_of(Peer& peer) {
+  if (peer.endpoint != nullptr) return peer.endpoint;
+  ucp_ep_params_t params = {};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(peer.record.address.data());
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler = {&UcxTransport::on_endpoint_error, &peer};
+  const ucs_status_t status = ucp_ep_create(ucx_.worker.get(), &params, &peer.endpoint);
+  if (status != UCS_OK) {
+    peer.endpoint = nullptr;
+    return ucx_error(status, "connecting").with_context("process " + std::to_string(peer.index));
+  }
+  return peer.endpoint;
+}
+
+Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
+                                    std::span<const std::byte> body, Completion* completion) {
+  if (index < 0 || index >= size() || head.size() > kMaxHeadBytes) {
+    return error(UZIP_ERR_INTERNAL, "message with a head of %zu bytes to process %d of %d",
+                 head.size(), index, size());
+  }
+  Peer& peer = peers_[static_cast<size_t>(index)];
+  if (peer.failed) return peer.failure;
+  if (index == rank_) return send_to_self(head, body, completion);
+  if (peer.offers && body.size() >= kPeerReadThreshold) {
+    return send_offer(peer, head, body, completion);
+  }
+
+  Operation* operation = operations_.take(Operation::Kind::kSend, index, completion);
+  const MessagePrefix prefix = {static_cast<uint32_t>(rank_), peer.next_send};
+  std::memcpy(operation->header, &prefix, sizeof prefix);
+  copy(operation->header + sizeof prefix, head);
+  operation->header_bytes = static_cast<uint32_t>(sizeof prefix + head.size());
+  Result<Progress> result = post(operation, WireKind::kMessage, body);
+  if (result.ok()) ++peer.next_send;
+  return result;
+}
+
+Result<Progress> UcxTransport::post(Operation* operation, WireKind kind,
+                                    std::span<const std::byte> body) {
+  Peer& peer = peers_[static_cast<size_t>(operation->peer)];
+  Result<ucp_ep_h> endpoint = endpoint_of(peer);
+  if (!endpoint.ok()) {
+    operations_.give(operation);
+    return endpoint.status();
+  }
+  operation->transport = this;
+  ucp_request_param_t param;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = &UcxTransport::on_sent;
+  param.user_data = operation;
+  const ucs_status_ptr_t request =
+      ucp_am_send_nbx(*endpoint, static_cast<unsigned>(kind), operation->header,
+                      operation->header_bytes, body.data(), body.size(), &param);
+  sent_since_flush_ = true;
+  if (request == nullptr) {
+    operations_.give(operation);
+    return Progress::kDone;
+  }
+  if (UCS_PTR_IS_ERR(request)) {
+    const Status failure = failure_of(*operation, UCS_PTR_STATUS(request));
+    operations_.give(operation);
+    return failure;
+  }
+  ++pending_sends_;
+  return Progress::kPending;
+}
+
+Result<Progress> UcxTransport::send_to_self(std::span<const std::byte> head,
+                                            std::span<const std::byte> body,
+                                            Completion* completion) {
+  Arrival* arrival = arrivals_.take();
+  arrival->peer = rank_;
+  arrival->head_bytes = static_cast<uint32_t>(head.size());
+  copy(arrival->head, head);
+  arrival->body_bytes = body.size();
+  to_self_.push_back(arrival);
+  if (body.size() <= kSelfCopyLimit) {
+    arrival->body = Arrival::Body::kOwned;
+    arrival->owned_body = std::make_unique_for_overwrite<std::byte[]>(body.size());
+    copy(arrival->owned_body.get(), body);
+    return Progress::kDone;
+  }
+  Operation* operation = operations_.take(Operation::Kind::kSelf, rank_, completion);
+  operation->source = body.data();
+  operation->bytes = body.size();
+  arrival->body = Arrival::Body::kSelf;
+  arrival->offer = operation->id;
+  ++pending_sends_;
+  return Progress::kPending;
+}
+
+void UcxTransport::finish(Operation* operation, const Status& status) {
+  Completion* completion = operation->completion;
+  const Operation::Kind kind = operation->kind;
+  if (kind != Operation::Kind::kReceive && kind != Operation::Kind::kAwaitReply) --pending_sends_;
+  operations_.give(operation);
+  if (completion == nullptr || closing_) return;
+  if (progressing_) {
+    completion->done(completion, status);
+  } else {
+    deferred_.emplace_back(completion, status);
+  }
+}
+
+Status UcxTransport::failure_of(const Operation& operation, ucs_status_t status) {
+  Peer& peer = peers_[static_cast<size_t>(operation.peer)];
+  if (peer.failed) return peer.failure;
+  const bool receiving = operation.kind == Operation::Kind::kReceive;
+  return ucx_error(status, receiving ? "receiving" : "sending")
+      .with_context("process " + std::to_string(peer.index));
+}
+
+void UcxTransport::on_sent(void* request, ucs_status_t status, void* user_data) {
+  auto* operation = static_cast<Operation*>(user_data);
+  UcxTransport* transport = operation->transport;
+  ucp_request_free(request);
+  transport->finish(operation,
+                    status == UCS_OK ? Status() : transport->failure_of(*operation, status));
+}
+
+// ---- Progress ----
+
+bool UcxTransport::progress() {
+  progressing_ = true;
+  bool moved = false;
+  if (!deferred_.empty()) {
+    moved = true;
+    for (const auto& [completion, status] : std::exchange(deferred_, {})) {
+      completion->done(completion, status);
+    }
+  }
+  if (!to_self_.empty()) {
+    moved = true;
+    for (Arrival* arrival : std::exchange(to_self_, {})) announce_lasting(arrival);
+  }
+  moved |= ucp_worker_progress(ucx_.worker.get()) != 0;
+  if (!newly_failed_.empty()) {
+    moved = true;
+    report_failures();
+  }
+  progressing_ = false;
+  return moved;
+}
+
+void UcxTransport::wait(std::chrono::milliseconds limit) {
+  if (!deferred_.empty() || !to_self_.empty() || !newly_failed_.empty()) return;
+  // Anything but success, UCS_ERR_BUSY above all, means that there is something to progress.
+  if (ucp_worker_arm(ucx_.worker.get()) != UCS_OK) return;
+  pollfd descriptor = {ucx_.event_fd, POLLIN, 0};
+  const auto bounded = std::clamp(limit, std::chrono::milliseconds(0), kLongestSleep);
+  poll(&descriptor, 1, static_cast<int>(bounded.count()));
+}
+
+bool UcxTransport::flushed() {
+  if (pending_sends_ > 0 || pending_flushes_ > 0) return false;
+  if (!sent_since_flush_) return true;
+  sent_since_flush_ = false;
+  for (Peer& peer : peers_) {
+    if (peer.endpoint == nullptr || peer.failed) continue;
+    ucp_request_param_t param;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    param.cb.send = &UcxTransport::on_flushed;
+    param.user_data = this;
+    const ucs_status_ptr_t request = ucp_ep_flush_nbx(peer.endpoint, &param);
+    // An error here is the peer's end, which its endpoint reports as well.
+    if (request != nullptr && !UCS_PTR_IS_ERR(request)) ++pending_flushes_;
+  }
+  return pending_flushes_ == 0;
+}
+
+void UcxTransport::on_flushed(void* request, ucs_status_t, void* user_data) {
+  ucp_request_free(request);
+  --static_cast<UcxTransport*>(user_data)->pending_flushes_;
+}
+
+}  // namespace uzip

@@ -1,0 +1,143 @@
+// The transport between real processes: UCX active messages, and for large messages within one host
+// direct reads of the sender's memory. Used by src/comm; one thread at a time (the caller holds a
+// lock).
+//
+// Ways of a body, by size and place: short ones travel inside the announcement (UCX eager), long
+// ones are fetched by UCX's rendezvous when the receiver asks for them, and between processes of
+// one host long ones are offered as an address that the receiver reads from with
+// process_vm_readv(2).
+#pragma once
+
+#include "base/config.hpp"
+#include "base/transport.hpp"
+#include "ucx/operation.hpp"
+#include "ucx/ucx_context.hpp"
+#include "ucx/wireup.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace uzip {
+
+/// Gives every process the bytes of all processes, in the order of their ranks. May block;
+/// collective.
+using OutOfBandAllgather = std::function<Status(std::span<const std::byte> mine,
+                                                std::vector<std::vector<std::byte>>* all)>;
+
+class UcxTransport final : public Transport {
+ public:
+  /// Collective over all `size` processes: calls `allgather` exactly once, with a mark of failure
+  /// if this process can't take part, so that all return an error if one does. `config` is read
+  /// during the call only.
+  static Result<std::unique_ptr<UcxTransport>> create(const Config& config, int rank, int size,
+                                                      const OutOfBandAllgather& allgather);
+  /// Closes the connections within a bounded time. Completions of pending operations are not
+  /// called; their buffers are no longer used afterwards.
+  ~UcxTransport() override;
+
+  UcxTransport(const UcxTransport&) = delete;
+  UcxTransport& operator=(const UcxTransport&) = delete;
+
+  void set_sink(TransportSink* sink) override { sink_ = sink; }
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(peers_.size()); }
+  const TransportInfo& info() const override { return info_; }
+
+  Result<Progress> send(int peer, std::span<const std::byte> head, std::span<const std::byte> body,
+                        Completion* completion) override;
+  Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
+                           Completion* completion) override;
+  void discard(Incoming& message) override;
+  bool progress() override;
+  void wait(std::chrono::milliseconds limit) override;
+  bool flushed() override;
+
+ private:
+  /// Another process, or this one.
+  struct Peer {
+    UcxTransport* transport = nullptr;
+    int index = -1;
+    WireupRecord record;
+    ucp_ep_h endpoint = nullptr;  ///< null until something is sent
+    bool offers = false;          ///< it can probably read our memory
+    bool readable = true;         ///< no read of its memory has been forbidden
+    bool verified = false;        ///< a read of its memory has worked
+    bool failed = false;
+    Status failure;
+    uint32_t next_send = 0;       ///< number of the next message to it
+    uint32_t next_arrival = 0;    ///< number of the next message from it
+    std::vector<Arrival*> early;  ///< arrived before their turn
+  };
+
+  UcxTransport(int rank, int size, bool peer_read);
+  Status connect(std::vector<std::vector<std::byte>>& records);
+  void describe();
+
+  // Sending: ucx_transport.cpp.
+  Result<ucp_ep_h> endpoint_of(Peer& peer);
+  Result<Progress> post(Operation* operation, WireKind kind, std::span<const std::byte> body);
+  Result<Progress> send_offer(Peer& peer, std::span<const std::byte> head,
+                              std::span<const std::byte> body, Completion* completion);
+  Result<Progress> send_to_self(std::span<const std::byte> head, std::span<const std::byte> body,
+                                Completion* completion);
+  void finish(Operation* operation, const Status& status);
+  Status failure_of(const Operation& operation, ucs_status_t status);
+
+  // Arrivals: ucx_arrivals.cpp.
+  Status install_handlers();
+  ucs_status_t on_arrival(WireKind kind, std::span<const std::byte> header, void* data,
+                          size_t bytes, uint64_t attributes);
+  ucs_status_t take_in(Peer& peer, Arrival* arrival, const std::byte* head);
+  ucs_status_t announce_passing(Arrival* arrival, const std::byte* head);
+  void announce_lasting(Arrival* arrival);
+  void announce_early(Peer& peer);
+  bool make_lasting(Arrival* arrival);
+  void end(Arrival* arrival);
+  Result<Progress> fetch(Arrival* arrival, std::span<std::byte> dst, Completion* completion);
+
+  // Offers: ucx_offers.cpp.
+  Result<Progress> take_offer(Arrival* arrival, std::span<std::byte> dst, Completion* completion);
+  Result<Progress> ask_for_reply(Arrival* arrival, std::span<std::byte> dst, Completion* completion,
+                                 Verdict verdict);
+  void send_answer(int peer, const Answer& answer);
+  void on_answer(std::span<const std::byte> header);
+  ucs_status_t on_reply(std::span<const std::byte> header, void* data, size_t bytes,
+                        uint64_t attributes);
+  void take_from_self(Arrival* arrival, std::span<std::byte> dst);
+
+  // Failures: ucx_failures.cpp.
+  void mark_failed(Peer& peer, Status why);
+  void report_failures();
+  void close_endpoints();
+
+  static void on_sent(void* request, ucs_status_t status, void* operation);
+  static void on_fetched(void* request, ucs_status_t status, size_t bytes, void* operation);
+  static void on_flushed(void* request, ucs_status_t status, void* transport);
+  static void on_endpoint_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
+
+  const int rank_;
+  const bool peer_read_;
+  MemoryToken token_;  ///< at this address other processes look for it
+  TransportSink* sink_ = nullptr;
+  TransportInfo info_;
+  UcxResources ucx_;
+  std::vector<Peer> peers_;
+  OperationPool operations_;
+  ArrivalPool arrivals_;
+  size_t pending_sends_ = 0;  ///< operations that flushed() waits for
+  size_t pending_flushes_ = 0;
+  bool sent_since_flush_ = false;
+  bool progressing_ = false;  ///< inside progress(), where completions may be called
+  bool closing_ = false;      ///< inside the destructor, where nothing may be called
+  std::vector<std::pair<Completion*, Status>> deferred_;  ///< finished outside progress()
+  std::vector<Arrival*> to_self_;  ///< sent by this process to itself, not yet announced
+  std::vector<int> newly_failed_;
+};
+
+}  // namespace uzip
