@@ -1,6 +1,6 @@
 // The record that describes an algorithm, and the registry of all of them. Selection, uzip_info,
 // the tests and the tools read the same records. A new algorithm is a file and a line in
-// registry.cpp.
+// algorithm_registry.cpp.
 #pragma once
 
 #include "algos/schedule.hpp"

@@ -33,10 +33,11 @@ Schedule build(const Shape& shape, int rank) {
     return Slice{Slot::kScratch, scratch.offset + starts[first], starts[end] - starts[first]};
   };
 
-  builder.copy(mine, blocks(0, 1));
+  // Up to three ranks send single blocks only, this one from where it is.
+  if (size > 3) builder.copy(mine, blocks(0, 1));
   for (int have = 1; have < size; have *= 2) {
     const int more = std::min(have, size - have);
-    builder.send(blocks(0, more), rank_after(rank, -have, size));
+    builder.send(more == 1 ? mine : blocks(0, more), rank_after(rank, -have, size));
     builder.recv(rank_after(rank, have, size), blocks(have, have + more));
   }
   builder.copy(mine, builder.output_block(rank));

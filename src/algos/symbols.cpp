@@ -76,9 +76,9 @@ void Expressions::append_text(uint32_t expression, std::string* text) const {
   }
 }
 
-void append_run(Symbols& symbols, const Run& run) {
+void append_run(Symbols& symbols, const SymbolRun& run) {
   if (!symbols.empty()) {
-    Run& last = symbols.back();
+    SymbolRun& last = symbols.back();
     if (last.expression == run.expression && last.index + last.length == run.index) {
       last.length += run.length;
       return;
@@ -100,7 +100,7 @@ Result<Symbols> reduce_symbols(Expressions& expressions, std::span<const Symbols
     const size_t index = operands[0][cursors[0].run].index + cursors[0].used;
     size_t length = SIZE_MAX;
     for (size_t i = 0; i < operands.size(); ++i) {
-      const Run& run = operands[i][cursors[i].run];
+      const SymbolRun& run = operands[i][cursors[i].run];
       if (run.index + cursors[i].used != index) {
         return error(UZIP_ERR_INTERNAL, "element %zu of source %zu meets element %zu of source 0",
                      run.index + cursors[i].used, i, index);
@@ -121,7 +121,7 @@ Result<Symbols> reduce_symbols(Expressions& expressions, std::span<const Symbols
 
 void SymbolicMemory::write(size_t begin, const Symbols& symbols) {
   size_t end = begin;
-  for (const Run& run : symbols) end += run.length;
+  for (const SymbolRun& run : symbols) end += run.length;
   if (begin == end) return;
 
   auto first = std::partition_point(pieces_.begin(), pieces_.end(),
@@ -132,7 +132,7 @@ void SymbolicMemory::write(size_t begin, const Symbols& symbols) {
   if (first != last && first->begin < begin) {
     written.push_back({first->begin, begin, first->expression, first->index});
   }
-  for (size_t position = begin; const Run& run : symbols) {
+  for (size_t position = begin; const SymbolRun& run : symbols) {
     written.push_back({position, position + run.length, run.expression, run.index});
     position += run.length;
   }

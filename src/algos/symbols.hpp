@@ -48,17 +48,17 @@ class Expressions {
 };
 
 /// `length` elements: element `index` + i of the collective, computed as `expression`, i < length.
-struct Run {
+struct SymbolRun {
   size_t length;
   uint32_t expression;
   size_t index;
 
-  bool operator==(const Run&) const = default;
+  bool operator==(const SymbolRun&) const = default;
 };
 
 /// Consecutive values, in as few runs as possible, so that equal values compare equal.
-using Symbols = std::vector<Run>;
-void append_run(Symbols& symbols, const Run& run);
+using Symbols = std::vector<SymbolRun>;
+void append_run(Symbols& symbols, const SymbolRun& run);
 /// The operands' values reduced element by element. All must have the same length and the same
 /// indices.
 Result<Symbols> reduce_symbols(Expressions& expressions, std::span<const Symbols> operands,

@@ -288,7 +288,7 @@ Status Simulation::check_outputs() {
 Status Simulation::check_reduced(int rank, const Symbols& output, const Symbols& first) {
   const bool scattered = ensemble_.shape.coll == Coll::kReduceScatter;
   size_t position = scattered ? ensemble_.offsets[rank] : 0;
-  for (const Run& run : output) {
+  for (const SymbolRun& run : output) {
     if (run.index != position) {
       return error(UZIP_ERR_INTERNAL, "rank %d: element %zu of the result stands where %zu belongs",
                    rank, run.index, position);

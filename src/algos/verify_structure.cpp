@@ -25,7 +25,7 @@ class StructureCheck {
         rank_(rank),
         schedule_(ensemble.schedules[rank]),
         map_(ensemble.maps[rank]),
-        origins_(schedule_.wire_elements.size()) {}
+        places_(schedule_.wire_elements.size()) {}
 
   const char* check(uint32_t number);
 
@@ -35,6 +35,7 @@ class StructureCheck {
   const char* check_write(const Slice& slice) const;
   const char* check_elements(const Slice& slice) const;
   const char* check_wire(const Slice& slice) const;
+  const char* check_part(const Slice& wire, Part part);
   const char* check_reduce(const Step& step) const;
   const char* check_message(const Step& step);
   const char* check_codec(const Step& step);
@@ -43,7 +44,12 @@ class StructureCheck {
   int rank_;
   const Schedule& schedule_;
   const MemoryMap& map_;
-  std::vector<std::optional<Slice>> origins_;  // by place: the elements of the frame encoded here
+  // What the steps so far have done with a wire place.
+  struct Place {
+    std::optional<Slice> origin;   // the elements of the frame, if it was encoded here
+    std::optional<bool> in_parts;  // the frame comes whole, or in two parts
+  };
+  std::vector<Place> places_;
 };
 
 const char* StructureCheck::check(uint32_t number) {
@@ -133,6 +139,14 @@ const char* StructureCheck::check_wire(const Slice& slice) const {
   return nullptr;
 }
 
+const char* StructureCheck::check_part(const Slice& wire, Part part) {
+  std::optional<bool>& in_parts = places_[wire.offset].in_parts;
+  const bool is_part = part != Part::kWhole;
+  if (in_parts.value_or(is_part) != is_part) return "a frame is whole or in two parts, not both";
+  in_parts = is_part;
+  return nullptr;
+}
+
 const char* StructureCheck::check_write(const Slice& slice) const {
   if (const char* fault = check_elements(slice)) return fault;
   const Slice output = map_.canonical(ensemble_.whole(Slot::kOutput, rank_));
@@ -165,7 +179,8 @@ const char* StructureCheck::check_message(const Step& step) {
   if (body.length == 0) return nullptr;  // a signal
   if (body.slot != Slot::kWire) return sends ? check_elements(body) : check_write(body);
   if (const char* fault = check_wire(body)) return fault;
-  std::optional<Slice>& origin = origins_[body.offset];
+  if (const char* fault = check_part(body, step.part)) return fault;
+  std::optional<Slice>& origin = places_[body.offset].origin;
   if (!sends) {
     origin.reset();
   } else if (origin ? !(map_.canonical(*origin) == map_.canonical(step.origin))
@@ -180,7 +195,14 @@ const char* StructureCheck::check_codec(const Step& step) {
   if (step.src.length != step.dst.length) return "source and destination differ in length";
   if (const char* fault = encodes ? check_elements(step.src) : check_write(step.dst)) return fault;
   if (const char* fault = check_wire(encodes ? step.dst : step.src)) return fault;
-  if (encodes) origins_[step.dst.offset] = step.src;
+  if (!encodes) return nullptr;
+  if (const char* fault = check_part(step.dst, step.part)) return fault;
+  std::optional<Slice>& origin = places_[step.dst.offset].origin;
+  if (step.part == Part::kCoded &&
+      (!origin || map_.canonical(*origin) != map_.canonical(step.src))) {
+    return "the plain part is of other elements";
+  }
+  origin = step.src;
   return nullptr;
 }
 

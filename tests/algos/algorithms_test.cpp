@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
+
 namespace uzip {
 namespace {
 
@@ -30,6 +33,93 @@ TEST_P(AlgorithmTest, IsRightWithFrames) {
 
 TEST_P(AlgorithmTest, IsRightWithFramesInTwoParts) {
   for (int size = 1; size <= kMostRanks; ++size) expect_verified(*GetParam(), size, Form::kSplit);
+}
+
+// Which ranks' data the only reduction takes, in its order.
+std::vector<int> reduction_order(const Schedule& schedule, int rank) {
+  std::map<size_t, int> senders;  // by where in scratch their data arrives
+  std::vector<int> order;
+  for (const Step& step : schedule.steps) {
+    if (step.verb == Verb::kRecv && step.dst.slot == Slot::kScratch) {
+      senders[step.dst.offset] = step.peer;
+    }
+    for (const Slice& source : step.sources) {
+      order.push_back(source.slot == Slot::kInput ? rank : senders.at(source.offset));
+    }
+  }
+  return order;
+}
+
+TEST(Algorithms, DirectOnesReduceOnceInRankOrder) {
+  const std::pair<Coll, const char*> direct[] = {{Coll::kAllreduce, "two_shot"},
+                                                 {Coll::kAllreduce, "one_shot"},
+                                                 {Coll::kReduceScatter, "two_shot"}};
+  for (const auto& [coll, name] : direct) {
+    for (bool in_place : {false, true}) {
+      for (int rank = 0; rank < 5; ++rank) {
+        const Schedule schedule =
+            find_algorithm(coll, name)->build(even_shape(coll, 5, 40, in_place), rank);
+        EXPECT_EQ(reduction_order(schedule, rank), (std::vector<int>{0, 1, 2, 3, 4})) << name;
+      }
+    }
+  }
+}
+
+TEST(Algorithms, KeepTheirScratchSmall) {
+  const Shape shape = even_shape(Coll::kAllreduce, 8, 800);
+  const auto scratch = [&](const char* name) {
+    return find_algorithm(Coll::kAllreduce, name)->build(shape, 0).scratch_elements;
+  };
+  EXPECT_EQ(scratch("two_shot"), 700u);
+  EXPECT_EQ(scratch("ring"), 200u);
+  EXPECT_EQ(scratch("recursive_doubling"), 1600u);
+  EXPECT_EQ(scratch("one_shot"), 5600u);
+  const auto of_blocks = [&](Coll coll, const char* name) {
+    return find_algorithm(coll, name)->build(even_shape(coll, 8, 100), 0).scratch_elements;
+  };
+  EXPECT_EQ(of_blocks(Coll::kReduceScatter, "two_shot"), 700u);
+  EXPECT_EQ(of_blocks(Coll::kReduceScatter, "ring"), 300u);
+  EXPECT_EQ(of_blocks(Coll::kAllgather, "two_shot"), 0u);
+  EXPECT_EQ(of_blocks(Coll::kAllgather, "ring"), 0u);
+}
+
+TEST(Algorithms, AreFoundByTheirNames) {
+  for (const Algorithm* algorithm : algorithms()) {
+    EXPECT_EQ(find_algorithm(algorithm->coll, algorithm->name), algorithm);
+    EXPECT_GT(std::string(algorithm->summary).size(), 20u);
+    for (int coll = 0; coll < 4; ++coll) {
+      EXPECT_EQ(algorithm->supports(even_shape(static_cast<Coll>(coll), 4, 16)),
+                static_cast<Coll>(coll) == algorithm->coll);
+    }
+  }
+  EXPECT_EQ(find_algorithm(Coll::kAllreduce, "bruck"), nullptr);
+  EXPECT_EQ(find_algorithm(Coll::kAllreduce, ""), nullptr);
+}
+
+// A network of 10 us and 10 GB/s, with a codec that is worth it.
+constexpr CostModel kModel{1e-5, 1e-10, 2e-11, 0.7, 3e-11};
+
+const char* cheapest(Coll coll, int size, double bytes) {
+  const Shape shape = even_shape(coll, size, 1000);
+  const Algorithm* best = nullptr;
+  for (const Algorithm* algorithm : algorithms()) {
+    if (algorithm->coll != coll) continue;
+    const double cost = algorithm->cost(shape, bytes, kModel);
+    EXPECT_GT(cost, 0) << algorithm->name;
+    EXPECT_LE(cost, algorithm->cost(shape, 2 * bytes, kModel)) << algorithm->name;
+    if (best == nullptr || cost < best->cost(shape, bytes, kModel)) best = algorithm;
+  }
+  return best->name;
+}
+
+TEST(Algorithms, CostsFollowTheirPurpose) {
+  EXPECT_STREQ(cheapest(Coll::kAllreduce, 4, 64), "one_shot");
+  EXPECT_STREQ(cheapest(Coll::kAllreduce, 256, 64), "recursive_doubling");
+  EXPECT_STREQ(cheapest(Coll::kAllreduce, 8, 1e8), "two_shot");
+  EXPECT_STREQ(cheapest(Coll::kReduceScatter, 8, 1e8), "two_shot");
+  EXPECT_STREQ(cheapest(Coll::kAllgather, 256, 64), "bruck");
+  EXPECT_STREQ(cheapest(Coll::kAllgather, 8, 1e8), "two_shot");
+  EXPECT_STREQ(cheapest(Coll::kBarrier, 8, 0), "dissemination");
 }
 
 std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
