@@ -46,6 +46,11 @@ struct SequenceRecord {
   std::array<uint8_t, kMaxSymbols> symbols{};  ///< those of level 0, then of level 1, ...
 
   bool has_fields() const { return shift < 8; }
+  /// Stores the fields instead of coding them.
+  void drop_levels() {
+    levels = 0;
+    widths = {};
+  }
   unsigned symbol_count() const {
     unsigned count = 0;
     for (unsigned l = 0; l < levels; ++l) count += (1u << widths[l]) - 1;

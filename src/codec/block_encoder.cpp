@@ -12,8 +12,6 @@ namespace uzip {
 namespace {
 
 constexpr size_t kMaxRecordBytes = 8 + 4 * kMaxLevels + kMaxSymbols;
-/// Words and bytes are rounded up at the end of a block's sections.
-constexpr size_t kRounding = 512;
 
 size_t pad_with_zeros(uint8_t* part, size_t bytes) {
   const size_t total = padded(bytes, kBlockAlignment);
@@ -28,9 +26,12 @@ unsigned low_mask(unsigned shift) { return (1u << shift) - 1; }
 PartSizes BlockEncoder::max_sizes(const LevTraits& traits, size_t count) {
   PartSizes sizes;
   sizes.plain = count * (traits.size - 1) + packed_bytes(count, traits.top_shift) + kRounding;
-  sizes.coded = packed_bytes(count, 8 - traits.top_shift) + kRounding + 24 +
-                (traits.size + 2) * kMaxRecordBytes;
+  sizes.coded = packed_bytes(count, 8 - traits.top_shift) + kRounding + max_descriptor(traits);
   return sizes;
+}
+
+size_t BlockEncoder::max_descriptor(const LevTraits& traits) {
+  return 24 + (traits.size + 2) * kMaxRecordBytes;
 }
 
 PartSizes BlockEncoder::encode(const uint8_t* src, size_t count, uint8_t* plain, uint8_t* coded) {
@@ -153,7 +154,7 @@ void BlockEncoder::place_top() {
   if (!record.has_fields() && record.stored == 0xff) {
     record.shift = static_cast<uint8_t>(traits_.top_shift);
     record.stored = static_cast<uint8_t>(low_mask(record.shift));
-    record.levels = 0;
+    record.drop_levels();
   }
   record.place = kFieldsInCoded;
   if (record.shift > traits_.top_shift) record.place |= kStoredInCoded;
@@ -216,8 +217,7 @@ size_t BlockEncoder::write_record(SequenceRecord& record, const uint8_t* bytes, 
                                   uint8_t* dst) {
   size_t written = encode_fields(kernels_, bytes, count, scratch_, &record, dst);
   if (written != SIZE_MAX) return written;
-  record.levels = 0;
-  record.widths = {};
+  record.drop_levels();
   return encode_fields(kernels_, bytes, count, scratch_, &record, dst);
 }
 

@@ -26,6 +26,10 @@ class BlockEncoder {
 
   /// Most bytes that a block of `count` values takes.
   static PartSizes max_sizes(const LevTraits& traits, size_t count);
+  static size_t max_descriptor(const LevTraits& traits);
+  /// Words and bytes are rounded up at the end of sections: all that a block can take for it beyond
+  /// its elements. Only a frame's last block does; a block without its zeros has saved more.
+  static constexpr size_t kRounding = 512;
 
  private:
   size_t top() const { return traits_.size - 1; }

@@ -110,13 +110,12 @@ Status check_room(LevStage stage, DataType type, size_t count, size_t room) {
 
 EncodedSizes lev_bound(DataType type, size_t count) {
   if (!is_float(type) || count == 0) return {count * datatype_size(type), 0};
-  const PartSizes of_all = BlockEncoder::max_sizes(lev_traits(type), count);
-  const PartSizes of_none = BlockEncoder::max_sizes(lev_traits(type), 0);
+  const LevTraits traits = lev_traits(type);
+  const PartSizes sizes = BlockEncoder::max_sizes(traits, count);
   const size_t blocks = most_blocks(type, count);
-  // Every block rounds up and has a descriptor.
-  return {
-      of_all.plain + blocks * kBlockAlignment + of_none.plain,
-      of_all.coded + (blocks - 1) * (of_none.coded + kBlockAlignment) + lev_first_block(blocks)};
+  return {sizes.plain + blocks * kBlockAlignment,
+          sizes.coded + (blocks - 1) * BlockEncoder::max_descriptor(traits) +
+              blocks * kBlockAlignment + lev_first_block(blocks)};
 }
 
 Status lev_encode(LevStage stage, DataType type, CodecLevel level, const void* src, size_t count,

@@ -104,7 +104,7 @@ void plan_block(const CodecKernels& kernels, DataType type, CodecLevel level, co
   top.stored = static_cast<uint8_t>((1u << traits.top_shift) - 1);
   top.place = kFieldsInCoded;
   const uint64_t cost = choose_levels(histogram, count, max_levels(level), &top);
-  if (cost >= count * (8 - traits.top_shift) * kCostUnit) top.levels = 0;
+  if (cost >= count * (8 - traits.top_shift) * kCostUnit) top.drop_levels();
 }
 
 bool coding_pays(const CodecKernels& kernels, DataType type, CodecLevel level, const uint8_t* src,
@@ -132,7 +132,7 @@ void plan_sequence(const uint8_t* bytes, size_t count, unsigned max_levels,
   if (cost < 8 * count * kCostUnit) return;
   record->shift = 8;
   record->stored = 0xff;
-  record->levels = 0;
+  record->drop_levels();
 }
 
 }  // namespace uzip

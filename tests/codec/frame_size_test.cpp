@@ -1,0 +1,95 @@
+// Frames are as small as docs/FORMAT.md and the codec's summary say, and never too large.
+#include "codec/codec_harness.hpp"
+#include "codec/samples.hpp"
+
+#include <gtest/gtest.h>
+
+namespace uzip {
+namespace {
+
+const Codec& lev() { return *find_codec("lev"); }
+
+double ratio(DataType type, CodecLevel level, std::span<const uint8_t> elements) {
+  CodecHarness harness(lev());
+  return static_cast<double>(harness.encode(type, level, elements).body_bytes()) /
+         static_cast<double>(elements.size());
+}
+
+TEST(FrameSize, BoundIsTheElementsAndLittleMore) {
+  for (const Codec* codec : codecs()) {
+    for (const DataTypeInfo& info : datatypes()) {
+      for (size_t count : {size_t{0}, size_t{1}, size_t{1000}, size_t{1} << 20}) {
+        const EncodedSizes bound = codec->bound(info.type, count);
+        const size_t raw = count * info.size;
+        EXPECT_LE(bound.plain, raw + raw / 100 + 1024);
+        EXPECT_LE(bound.plain + bound.coded, raw + raw / 40 + 4096);
+      }
+    }
+  }
+}
+
+TEST(FrameSize, ConstantsCostAlmostNothing) {
+  for (const DataTypeInfo& info : datatypes()) {
+    if (!is_float(info.type)) continue;
+    for (CodecLevel level : kCodecLevels)
+      for (SampleKind kind : {SampleKind::kZeros, SampleKind::kMinusZeros, SampleKind::kConstant})
+        EXPECT_LE(ratio(info.type, level, make_sample(info.type, kind, 100000)), 0.005);
+  }
+}
+
+TEST(FrameSize, OneOddValueCostsBytes) {
+  CodecHarness harness(lev());
+  for (const DataTypeInfo& info : datatypes()) {
+    if (!is_float(info.type)) continue;
+    for (CodecLevel level : kCodecLevels) {
+      const auto zeros = make_sample(info.type, SampleKind::kZeros, 100000);
+      const auto odd = make_sample(info.type, SampleKind::kOddOne, 100000);
+      const size_t without = harness.encode(info.type, level, zeros).body_bytes();
+      EXPECT_LE(harness.encode(info.type, level, odd).body_bytes(), without + 32);
+    }
+  }
+}
+
+TEST(FrameSize, RandomBitsAreSentRaw) {
+  for (const DataTypeInfo& info : datatypes()) {
+    CodecHarness harness(lev());
+    const auto elements = make_sample(info.type, SampleKind::kRandomBits, 60000);
+    for (CodecLevel level : kCodecLevels) {
+      const EncodedFrame frame = harness.encode(info.type, level, elements);
+      EXPECT_EQ(frame.header.codec, kCodecRaw);
+      EXPECT_EQ(frame.body_bytes(), elements.size());
+    }
+  }
+}
+
+/// A sample may promise too much; then the plain part has left already.
+TEST(FrameSize, StagesStayWithinTheirBound) {
+  CodecHarness harness(lev());
+  for (const DataTypeInfo& info : datatypes()) {
+    for (SampleKind kind : sample_kinds()) {
+      const auto elements = make_sample(info.type, kind, 70000);
+      for (CodecLevel level : kCodecLevels) {
+        const EncodedFrame frame = harness.encode_staged(info.type, level, elements);
+        const size_t allowed = elements.size() + elements.size() / 500 + 64;
+        EXPECT_LE(frame.body_bytes(), allowed) << info.name << " " << sample_kind_name(kind);
+        EXPECT_EQ(harness.check_round_trip(frame, elements), "");
+      }
+    }
+  }
+}
+
+TEST(FrameSize, TooLittleRoomIsAnError) {
+  CodecScratch scratch;
+  const auto elements = make_sample(UZIP_BF16, SampleKind::kGaussian, 5000);
+  const EncodedSizes bound = lev().bound(UZIP_BF16, 5000);
+  std::vector<std::byte> body(bound.plain + bound.coded - 1);
+  FrameHeader header;
+  EXPECT_EQ(
+      lev()
+          .encode(UZIP_BF16, CodecLevel::kFastest, elements.data(), 5000, body, scratch, header)
+          .code(),
+      UZIP_ERR_INVALID);
+}
+
+}  // namespace
+}  // namespace uzip

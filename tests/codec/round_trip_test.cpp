@@ -1,0 +1,127 @@
+// Whatever is encoded comes back bit for bit, within the promised sizes, on every CPU target.
+#include "base/cpu.hpp"
+#include "codec/codec_harness.hpp"
+#include "codec/samples.hpp"
+
+#include <gtest/gtest.h>
+
+namespace uzip {
+namespace {
+
+/// Around every border there is: words, groups, the smallest and the ordinary block.
+constexpr size_t kAwkwardCounts[] = {511,   512,   513,   1023,  4095,  4096,  4097,
+                                     8191,  8193,  16383, 16384, 16385, 20000, 32767,
+                                     32768, 32769, 49151, 65535, 65536, 65537, 100003};
+
+std::string where(const Codec& codec, DataType type, SampleKind kind, size_t count,
+                  CodecLevel level) {
+  return std::string(codec.name) + " " + datatype_info(type).name + " " + sample_kind_name(kind) +
+         " x " + std::to_string(count) + " level " + std::to_string(static_cast<int>(level)) +
+         " on " + cpu_target_name(cpu_target());
+}
+
+class EveryTarget : public ::testing::TestWithParam<CpuTarget> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(set_cpu_target(cpu_target_name(GetParam())).ok()); }
+  void TearDown() override { ASSERT_TRUE(set_cpu_target("auto").ok()); }
+};
+
+void check_counts(const Codec& codec, DataType type, SampleKind kind,
+                  std::span<const size_t> counts) {
+  CodecHarness harness(codec);
+  const auto all = make_sample(type, kind, counts.back());
+  for (size_t count : counts) {
+    const std::span elements(all.data(), count * datatype_size(type));
+    for (CodecLevel level : kCodecLevels) {
+      SCOPED_TRACE(where(codec, type, kind, count, level));
+      const EncodedFrame frame = harness.encode(type, level, elements);
+      ASSERT_EQ(harness.check_round_trip(frame, elements), "");
+      ASSERT_LE(frame.body_bytes(), elements.size());
+      ASSERT_TRUE(frame == harness.encode(type, level, elements)) << "not deterministic";
+      if (frame.header.codec == kCodecRaw) continue;
+      ASSERT_TRUE(frame == harness.encode_staged(type, level, elements)) << "stages differ";
+    }
+  }
+}
+
+TEST_P(EveryTarget, KeepsEveryBitOfShortFrames) {
+  std::vector<size_t> counts;
+  for (size_t count = 0; count <= 300; ++count) counts.push_back(count);
+  for (const Codec* codec : codecs())
+    for (const DataTypeInfo& info : datatypes())
+      for (SampleKind kind : sample_kinds()) check_counts(*codec, info.type, kind, counts);
+}
+
+TEST_P(EveryTarget, KeepsEveryBitOfAwkwardLengths) {
+  for (const Codec* codec : codecs())
+    for (const DataTypeInfo& info : datatypes())
+      for (SampleKind kind : sample_kinds()) check_counts(*codec, info.type, kind, kAwkwardCounts);
+}
+
+TEST_P(EveryTarget, KeepsRealTensors) {
+  for (const TensorSample& sample : tensor_samples()) {
+    CodecHarness harness(*find_codec("lev"));
+    for (CodecLevel level : kCodecLevels) {
+      SCOPED_TRACE(sample.name);
+      const EncodedFrame frame = harness.encode(sample.type, level, sample.bytes);
+      ASSERT_EQ(harness.check_round_trip(frame, sample.bytes), "");
+      ASSERT_EQ(frame.header.codec, find_codec("lev")->id);
+      ASSERT_TRUE(frame == harness.encode_staged(sample.type, level, sample.bytes));
+    }
+  }
+}
+
+/// Encoded on one target, decoded on another; and the frames are the same bytes.
+TEST_P(EveryTarget, WritesTheSameBytesAsPortableCode) {
+  CodecHarness harness(*find_codec("lev"));
+  for (const DataTypeInfo& info : datatypes()) {
+    for (SampleKind kind : sample_kinds()) {
+      const auto elements = make_sample(info.type, kind, 40003);
+      for (CodecLevel level : kCodecLevels) {
+        SCOPED_TRACE(where(*find_codec("lev"), info.type, kind, 40003, level));
+        ASSERT_TRUE(set_cpu_target(cpu_target_name(GetParam())).ok());
+        const EncodedFrame frame = harness.encode(info.type, level, elements);
+        ASSERT_TRUE(set_cpu_target("scalar").ok());
+        ASSERT_TRUE(frame == harness.encode(info.type, level, elements));
+        ASSERT_EQ(harness.check_round_trip(frame, elements), "");
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, EveryTarget,
+                         ::testing::ValuesIn(available_cpu_targets().begin(),
+                                             available_cpu_targets().end()),
+                         [](const auto& info) { return std::string(cpu_target_name(info.param)); });
+
+TEST(RoundTrip, AlignmentDoesNotMatter) {
+  const Codec& codec = *find_codec("lev");
+  CodecScratch scratch;
+  for (const DataTypeInfo& info : datatypes()) {
+    const size_t count = 5003;
+    const auto elements = make_sample(info.type, SampleKind::kGaussian, count);
+    const EncodedSizes bound = codec.bound(info.type, count);
+    std::vector<std::byte> src(elements.size() + 8);
+    std::vector<std::byte> body(bound.plain + bound.coded + 8);
+    std::vector<std::byte> dst(elements.size() + 8);
+    for (size_t shift = 0; shift < 8; ++shift) {
+      std::memcpy(src.data() + shift, elements.data(), elements.size());
+      FrameHeader header;
+      const auto room = std::span(body).subspan(shift, bound.plain + bound.coded);
+      ASSERT_TRUE(codec
+                      .encode(info.type, CodecLevel::kSmallest, src.data() + shift, count, room,
+                              scratch, header)
+                      .ok());
+      if (header.codec == kCodecRaw) continue;
+      ASSERT_TRUE(codec
+                      .decode(header, room.first(header.plain_bytes),
+                              room.subspan(header.plain_bytes, header.coded_bytes),
+                              std::span(dst).subspan(7 - shift), scratch)
+                      .ok());
+      ASSERT_EQ(std::memcmp(dst.data() + 7 - shift, elements.data(), elements.size()), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace uzip
