@@ -88,13 +88,11 @@ void BlockEncoder::prepare_values(const uint8_t* src, size_t count) {
   if (block_.zeros) {
     block_.zeros = remove_zeros(count);
     if (block_.zeros) {
-      plan_sequence(scratch_.kept_bits, block_.kept_bits_bytes(), max_levels(level_),
-                    &block_.kept_bits);
+      plan_sequence(scratch_.kept_bits, block_.kept_bits_bytes(), level_, &block_.kept_bits);
       block_.kept_bits.place = kStoredInCoded | kFieldsInCoded;
     }
     if (block_.has_signs()) {
-      plan_sequence(scratch_.sign_bits, block_.sign_bits_bytes(), max_levels(level_),
-                    &block_.sign_bits);
+      plan_sequence(scratch_.sign_bits, block_.sign_bits_bytes(), level_, &block_.sign_bits);
       block_.sign_bits.place = kStoredInCoded | kFieldsInCoded;
     }
   }
@@ -136,7 +134,7 @@ void BlockEncoder::refine(size_t plane) {
   kernels_.bit_range(scratch_.planes[plane], count, &all_or, &all_and);
   const unsigned vary = all_or & ~all_and & below;
   if (!record.has_fields() && (vary & ~record.stored) != 0) {
-    plan_sequence(scratch_.planes[plane], count, max_levels(level_), &record);
+    plan_sequence(scratch_.planes[plane], count, level_, &record);
     return;
   }
   record.stored = static_cast<uint8_t>(vary);

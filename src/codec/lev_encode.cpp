@@ -122,7 +122,7 @@ Status lev_encode(LevStage stage, DataType type, CodecLevel level, const void* s
                   std::span<std::byte> body, CodecScratch& scratch, FrameHeader& header) {
   const auto* bytes = static_cast<const uint8_t*>(src);
   const bool decided = stage == LevStage::kCoded;
-  if (!is_float(type) || (!decided && !coding_pays(codec_kernels(), type, level, bytes, count))) {
+  if (!is_float(type) || (!decided && !coding_pays(type, level, bytes, count))) {
     make_raw(type, count, header);
     return {};
   }

@@ -1,30 +1,47 @@
-// Chooses the code of a sequence from a histogram: how many levels, their widths and their symbols.
-// Used by the planner. Integer arithmetic only, so every machine chooses the same.
+// Chooses how to store a sequence from a histogram of it: which bits as they are, how many levels
+// for the rest, their widths and their symbols. Used by the planner. Integer arithmetic only, so
+// every machine chooses the same.
 #pragma once
 
 #include "codec/block.hpp"
 
 #include <cstdint>
-#include <span>
 
 namespace uzip {
 
-/// A histogram of fields; `total` is the sum of the counts, less than 2^24.
-struct FieldHistogram {
+/// Histogram of the bytes of a sample, with the bits that occur. Counts stay below 2^20.
+struct ByteHistogram {
   std::array<uint32_t, 256> counts{};
   uint32_t total = 0;
+  uint64_t pairs = 0;  ///< pairs of equal bytes
+  uint8_t all_or = 0;
+  uint8_t all_and = 0xff;
 
-  /// That of the fields byte >> shift.
-  FieldHistogram shifted(unsigned shift) const;
+  void add(uint8_t byte) {
+    pairs += counts[byte]++;
+    all_or |= byte;
+    all_and &= byte;
+    ++total;
+  }
+  unsigned varying() const { return all_or & ~unsigned{all_and} & 0xffu; }
+  /// True when equal bytes are as rare as in random ones, so that only constant bits can be saved.
+  bool looks_random() const;
 };
 
-/// Costs are in bits, for the whole sequence, times kCostUnit.
+/// Costs are in bits for the whole sequence, times kCostUnit.
 inline constexpr uint64_t kCostUnit = 16;
 
-/// The cheapest code of at most `max_levels` levels for `count` bytes whose fields (byte >>
-/// record->shift) are distributed like `histogram`. Fills levels, widths and symbols of `record`
-/// and returns the cost of the levels, descriptor included. histogram.total > 0.
-uint64_t choose_levels(const FieldHistogram& histogram, size_t count, unsigned max_levels,
-                       SequenceRecord* record);
+/// Which shifts choose_record() may use for a level-coded field.
+struct ShiftRange {
+  unsigned first = 0;
+  unsigned last = 5;
+  bool required = false;  ///< there must be a field (coded or not) with shift `first`
+};
+
+/// The cheapest record for `count` bytes that are distributed like `histogram`, with at most
+/// `max_levels` levels. Fills everything but place and escapes; returns the cost. histogram.total >
+/// 0.
+uint64_t choose_record(const ByteHistogram& histogram, size_t count, unsigned max_levels,
+                       ShiftRange shifts, SequenceRecord* record);
 
 }  // namespace uzip

@@ -1,7 +1,8 @@
-// Plans blocks from samples.
+// Plans blocks from samples: constant, or planes of the values, of the values without zeros, or of
+// differences, whichever the sample says is smallest.
 #include "codec/planner.hpp"
 
-#include "codec/level.hpp"
+#include "codec/block_sample.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +12,25 @@ namespace uzip {
 namespace {
 
 constexpr size_t kSmallestCodedCount = 96;  ///< below, a frame's own tables would eat the gain
-constexpr size_t kSamples = 1024;
+
+/// What a level may spend time on.
+struct Effort {
+  size_t samples;
+  unsigned levels;
+  unsigned shifts;  ///< of a plane's field that are tried
+  bool differences;
+};
+
+Effort effort_of(CodecLevel level) {
+  switch (level) {
+    case CodecLevel::kFastest:
+      return {512, 1, 1, false};
+    case CodecLevel::kBalanced:
+      return {512, 2, 3, true};
+    default:
+      return {1024, 4, 6, true};
+  }
+}
 
 uint64_t load_value(const uint8_t* src, size_t size) {
   uint64_t value = 0;
@@ -19,12 +38,10 @@ uint64_t load_value(const uint8_t* src, size_t size) {
   return value;
 }
 
-uint64_t rotate_left(uint64_t value, unsigned rotation, size_t size) {
+uint64_t rotate_left_by_one(uint64_t value, size_t size) {
   const unsigned bits = 8 * static_cast<unsigned>(size);
-  rotation %= bits;
-  if (rotation == 0) return value;
   const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-  return (value << rotation | value >> (bits - rotation)) & mask;
+  return (value << 1 | value >> (bits - 1)) & mask;
 }
 
 /// Few values differ from one that all others have: a constant with exceptions.
@@ -36,12 +53,12 @@ bool plan_constant(const CodecKernels& kernels, size_t size, const uint8_t* src,
   size_t at = 0;
   while (at < count) {
     const uint8_t* here = src + at * size;
-    if (load_value(here, size) != candidate) {
-      if (++exceptions > most) return false;
-      ++at;
+    if (load_value(here, size) == candidate) {
+      at += kernels.repeat_length(here, (count - at) * size, static_cast<unsigned>(size)) / size;
       continue;
     }
-    at += kernels.repeat_length(here, (count - at) * size, static_cast<unsigned>(size)) / size;
+    if (++exceptions > most) return false;
+    ++at;
   }
   plan->kind = BlockKind::kConstant;
   plan->constant = candidate;
@@ -49,12 +66,82 @@ bool plan_constant(const CodecKernels& kernels, size_t size, const uint8_t* src,
   return true;
 }
 
-/// Every byte plane as it is.
-void plan_raw_planes(size_t size, BlockDescriptor* plan) {
-  for (size_t p = 0; p < size; ++p) {
-    plan->planes[p] = SequenceRecord{};
-    plan->planes[p].stored = 0xff;
+/// One way to see a block: the values or the differences, all or without zeros.
+struct View {
+  const std::array<uint64_t, kMaxSamples>* values;
+  size_t samples;
+  unsigned rotation;
+  bool skip_zeros;
+  size_t count;  ///< values of the block that go into the planes
+};
+
+/// Plans all planes and returns their cost.
+uint64_t plan_planes(const LevTraits& traits, const Effort& effort, const View& view,
+                     BlockDescriptor* plan) {
+  uint64_t cost = 0;
+  for (size_t p = traits.size; p-- > 0;) {
+    ByteHistogram histogram;
+    add_plane(*view.values, view.samples, traits.size, view.rotation, p, view.skip_zeros,
+              &histogram);
+    ShiftRange shifts{0, effort.shifts - 1, false};
+    if (p == traits.size - 1 && traits.top_shift > 0)
+      shifts = {traits.top_shift, traits.top_shift, true};
+    cost += choose_record(histogram, view.count, effort.levels, shifts, &plan->planes[p]);
   }
+  plan->rotation = static_cast<uint8_t>(view.rotation);
+  return cost;
+}
+
+/// Plans the planes without zeros, if these are many. Returns the cost, bitmaps included.
+uint64_t plan_without_zeros(const LevTraits& traits, const Effort& effort,
+                            const BlockSample& sample, size_t count, BlockDescriptor* plan) {
+  if (sample.zeros == sample.count || sample.zeros * 5 < sample.count) return UINT64_MAX;
+  const size_t kept = std::max<size_t>(1, count * (sample.count - sample.zeros) / sample.count);
+  plan->zeros = true;
+  const bool both_signs = sample.minus_zeros > 0 && sample.minus_zeros < sample.zeros;
+  const uint64_t bitmaps = (count + (both_signs ? count - kept : 0)) * kCostUnit;
+  return bitmaps + plan_planes(traits, effort, {&sample.values, sample.count, 0, true, kept}, plan);
+}
+
+/// Plans differences, if they are small. Returns the cost.
+uint64_t plan_differences(const LevTraits& traits, const Effort& effort, const BlockSample& sample,
+                          size_t count, uint64_t to_beat, BlockDescriptor* plan) {
+  uint64_t significant = 0;
+  for (size_t i = 0; i < sample.count; ++i)
+    significant += static_cast<uint64_t>(std::bit_width(sample.differences[i]));
+  // Below its highest bit a difference is random; where that bit is costs a bit or more.
+  if (significant * count / sample.count * kCostUnit >= to_beat) return UINT64_MAX;
+  plan->delta = true;
+  uint64_t lowest = UINT64_MAX;
+  BlockDescriptor best;
+  for (unsigned rotation : {0u, 3u, 5u}) {
+    const uint64_t cost = plan_planes(
+        traits, effort, {&sample.differences, sample.count, rotation, false, count}, plan);
+    if (cost >= lowest) continue;
+    lowest = cost;
+    best = *plan;
+  }
+  *plan = best;
+  return lowest;
+}
+
+/// Plans the planes of a block that is not constant; returns the cost in bits times kCostUnit.
+uint64_t plan_values(const LevTraits& traits, const Effort& effort, const BlockSample& sample,
+                     size_t count, BlockDescriptor* plan) {
+  const BlockDescriptor empty = *plan;
+  uint64_t cost =
+      plan_planes(traits, effort, {&sample.values, sample.count, 0, false, count}, plan);
+  auto consider = [&](uint64_t other_cost, const BlockDescriptor& other) {
+    if (other_cost == UINT64_MAX || other_cost + other_cost / 64 >= cost) return;
+    cost = other_cost;
+    *plan = other;
+  };
+  BlockDescriptor other = empty;
+  consider(plan_without_zeros(traits, effort, sample, count, &other), other);
+  if (plan->zeros || !effort.differences || traits.top_shift > 0) return cost;
+  other = empty;
+  consider(plan_differences(traits, effort, sample, count, cost, &other), other);
+  return cost;
 }
 
 }  // namespace
@@ -67,17 +154,6 @@ LevTraits lev_traits(DataType type) {
   return traits;
 }
 
-unsigned max_levels(CodecLevel level) {
-  switch (level) {
-    case CodecLevel::kFastest:
-      return 1;
-    case CodecLevel::kBalanced:
-      return 2;
-    default:
-      return kMaxLevels;
-  }
-}
-
 unsigned block_log2(DataType, CodecLevel, size_t count) {
   unsigned log2 = 14;
   while (log2 > kMinBlockLog2 && (size_t{1} << (log2 - 1)) >= count) --log2;
@@ -87,52 +163,46 @@ unsigned block_log2(DataType, CodecLevel, size_t count) {
 void plan_block(const CodecKernels& kernels, DataType type, CodecLevel level, const uint8_t* src,
                 size_t count, BlockDescriptor* plan) {
   const LevTraits traits = lev_traits(type);
+  const Effort effort = effort_of(level);
   *plan = BlockDescriptor{};
   plan->values = plan->kept = static_cast<uint32_t>(count);
-  if (plan_constant(kernels, traits.size, src, count, plan)) return;
-  plan_raw_planes(traits.size, plan);
-  FieldHistogram histogram;
-  SequenceRecord& top = plan->planes[traits.size - 1];
-  const size_t step = std::max<size_t>(1, count / kSamples) | 1;
-  for (size_t i = 0; i < count; i += step) {
-    const uint64_t value =
-        rotate_left(load_value(src + i * traits.size, traits.size), 1, traits.size);
-    ++histogram.counts[value >> (8 * traits.size - 8) >> traits.top_shift];
-    ++histogram.total;
-  }
-  top.shift = static_cast<uint8_t>(traits.top_shift);
-  top.stored = static_cast<uint8_t>((1u << traits.top_shift) - 1);
-  top.place = kFieldsInCoded;
-  const uint64_t cost = choose_levels(histogram, count, max_levels(level), &top);
-  if (cost >= count * (8 - traits.top_shift) * kCostUnit) top.drop_levels();
+  BlockSample sample;
+  take_sample(src, count, traits.size, effort.samples, effort.differences, &sample);
+  if (sample.equal * 16 >= sample.count * 15 &&
+      plan_constant(kernels, traits.size, src, count, plan))
+    return;
+  plan_values(traits, effort, sample, count, plan);
+  if (plan->delta) plan->base = rotate_left_by_one(load_value(src, traits.size), traits.size);
 }
 
-bool coding_pays(const CodecKernels& kernels, DataType type, CodecLevel level, const uint8_t* src,
-                 size_t count) {
+bool coding_pays(DataType type, CodecLevel level, const uint8_t* src, size_t count) {
   if (count < kSmallestCodedCount) return false;
-  const size_t size = datatype_size(type);
-  const size_t piece = std::min<size_t>(count, kMaxBlockValues);
-  for (size_t begin = 0; begin < count; begin += std::max(piece, count / 4)) {
+  constexpr size_t kProbeBytes = size_t{2} << 20;
+  constexpr size_t kMostProbes = 4;
+  const LevTraits traits = lev_traits(type);
+  const Effort effort = effort_of(level);
+  auto pays = [&](const uint8_t* from, size_t values) {
+    BlockSample sample;
+    take_sample(from, values, traits.size, effort.samples / 2, effort.differences, &sample);
+    if (sample.equal * 2 > sample.count) return true;
     BlockDescriptor plan;
-    plan_block(kernels, type, level, src + begin * size, std::min(piece, count - begin), &plan);
-    if (plan.kind == BlockKind::kConstant || plan.planes[size - 1].levels > 0) return true;
-  }
+    const uint64_t raw = 8 * traits.size * kCostUnit * values;
+    return plan_values(traits, effort, sample, values, &plan) < raw - raw / 64;
+  };
+  if (pays(src, count)) return true;
+  // The whole may look random where its parts do not.
+  const size_t block = size_t{1} << block_log2(type, level, count);
+  const size_t probes = std::min(count * traits.size / kProbeBytes, kMostProbes);
+  for (size_t probe = 0; probe < probes; ++probe)
+    if (pays(src + probe * (count / probes) * traits.size, block)) return true;
   return false;
 }
 
-void plan_sequence(const uint8_t* bytes, size_t count, unsigned max_levels,
-                   SequenceRecord* record) {
-  FieldHistogram histogram;
-  for (size_t i = 0; i < count; ++i) ++histogram.counts[bytes[i]];
-  histogram.total = static_cast<uint32_t>(count);
-  record->shift = 0;
-  record->stored = 0;
-  record->value = 0;
-  const uint64_t cost = choose_levels(histogram, count, max_levels, record);
-  if (cost < 8 * count * kCostUnit) return;
-  record->shift = 8;
-  record->stored = 0xff;
-  record->drop_levels();
+void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, SequenceRecord* record) {
+  const Effort effort = effort_of(level);
+  ByteHistogram histogram;
+  for (size_t i = 0; i < count; ++i) histogram.add(bytes[i]);
+  choose_record(histogram, count, effort.levels, {0, effort.shifts - 1, false}, record);
 }
 
 }  // namespace uzip

@@ -26,13 +26,9 @@ void plan_block(const CodecKernels& kernels, DataType type, CodecLevel level, co
                 size_t count, BlockDescriptor* plan);
 
 /// False when a sample of the whole frame says that coding would save next to nothing.
-bool coding_pays(const CodecKernels& kernels, DataType type, CodecLevel level, const uint8_t* src,
-                 size_t count);
+bool coding_pays(DataType type, CodecLevel level, const uint8_t* src, size_t count);
 
 /// The best record for a sequence that is at hand, from the histogram of all of it.
-void plan_sequence(const uint8_t* bytes, size_t count, unsigned max_levels, SequenceRecord* record);
-
-/// Levels that an encoder may use.
-unsigned max_levels(CodecLevel level);
+void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, SequenceRecord* record);
 
 }  // namespace uzip

@@ -1,0 +1,35 @@
+// A sample of a block's values, in short runs, because neighbours tell whether differences are
+// small.
+#pragma once
+
+#include "codec/level.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace uzip {
+
+inline constexpr size_t kMaxSamples = 1024;
+
+/// Values as the format sees them first: rotated left by one.
+struct BlockSample {
+  std::array<uint64_t, kMaxSamples> values;
+  std::array<uint64_t, kMaxSamples>
+      differences;  ///< zigzag, to the value before; only in a full sample
+  size_t count = 0;
+  size_t equal = 0;  ///< values that equal the middle one
+  size_t zeros = 0;  ///< of either sign
+  size_t minus_zeros = 0;
+};
+
+/// Takes about `wanted` (at most kMaxSamples) of `count` values of `size` bytes.
+void take_sample(const uint8_t* src, size_t count, size_t size, size_t wanted, bool differences,
+                 BlockSample* sample);
+
+/// Histogram of byte `plane` of the values, rotated left by `rotation` more. With `skip_zeros` only
+/// values that are not zero count.
+void add_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
+               unsigned rotation, size_t plane, bool skip_zeros, ByteHistogram* histogram);
+
+}  // namespace uzip
