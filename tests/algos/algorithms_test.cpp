@@ -35,6 +35,13 @@ TEST_P(AlgorithmTest, IsRightWithFramesInTwoParts) {
   for (int size = 1; size <= kMostRanks; ++size) expect_verified(*GetParam(), size, Form::kSplit);
 }
 
+TEST_P(AlgorithmTest, IsRightForManyRanks) {
+  constexpr int kManyRanks = 65;
+  const Shape shape = even_shape(GetParam()->coll, kManyRanks, 1000);
+  const Status status = verify(build_schedules(*GetParam(), shape, Form::kSplit), shape, 1, 1);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
 // Which ranks' data the only reduction takes, in its order.
 std::vector<int> reduction_order(const Schedule& schedule, int rank) {
   std::map<size_t, int> senders;  // by where in scratch their data arrives

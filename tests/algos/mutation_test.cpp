@@ -1,5 +1,5 @@
-// Measures the verifier: of all schedules with a single fault in a single step, which does it
-// accept?
+// Measures the verifier: of all schedules with a single fault in a single step, on one rank or on
+// all alike, which does it accept?
 #include "algos/collective_cases.hpp"
 #include "algos/hazard_oracle.hpp"
 #include "algos/mutants.hpp"
@@ -14,77 +14,132 @@
 namespace uzip {
 namespace {
 
-constexpr size_t kFewestMutants = 300;
+constexpr size_t kFewestFaults = 300;
 constexpr double kShareToFind = 0.99;
+
+// One algorithm's mutants, and what the verifier made of them.
+class Trial {
+ public:
+  explicit Trial(const Algorithm& algorithm) : algorithm_(algorithm) {}
+
+  void mutate_one_rank(const Shape& shape, Form form, int rank);
+  /// What a mistake in an algorithm looks like.
+  void mutate_all_ranks(const Shape& shape, Form form);
+
+  size_t faults() const { return mutants_ - harmless_; }
+  size_t found() const { return faults() - missed_; }
+  std::string report() const;
+
+ private:
+  // A mutant, and where it comes from.
+  struct Suspect {
+    const std::vector<Schedule>& schedules;
+    const Shape& shape;
+    const std::string& kind;
+    bool on_all_ranks;
+    std::string where;
+  };
+
+  void judge(const Suspect& suspect);
+  std::string why_harmless(const Suspect& suspect) const;
+
+  const Algorithm& algorithm_;
+  size_t mutants_ = 0;
+  size_t harmless_ = 0;
+  size_t missed_ = 0;
+  std::map<std::string, size_t> reasons_;
+  std::string survivors_;
+};
+
+void Trial::mutate_one_rank(const Shape& shape, Form form, int rank) {
+  std::vector<Schedule> schedules = build_schedules(algorithm_, shape, form);
+  const Schedule original = schedules[rank];
+  for (Mutant& mutant : mutants_of(original, shape)) {
+    schedules[rank] = std::move(mutant.schedule);
+    judge({schedules, shape, mutant.kind, false,
+           describe(algorithm_, shape, form) + ", rank " + std::to_string(rank) + " step " +
+               std::to_string(mutant.step) + " (" + print_step(original.steps[mutant.step]) + ")"});
+  }
+}
+
+void Trial::mutate_all_ranks(const Shape& shape, Form form) {
+  std::vector<std::vector<Mutant>> mutants;
+  for (const Schedule& schedule : build_schedules(algorithm_, shape, form)) {
+    mutants.push_back(mutants_of(schedule, shape));
+  }
+  for (size_t i = 0; i < mutants[0].size(); ++i) {
+    std::vector<Schedule> schedules;
+    for (const std::vector<Mutant>& of_rank : mutants) {
+      const bool same = i < of_rank.size() && of_rank[i].kind == mutants[0][i].kind &&
+                        of_rank[i].step == mutants[0][i].step;
+      if (same) schedules.push_back(of_rank[i].schedule);
+    }
+    if (schedules.size() < mutants.size()) continue;
+    judge({schedules, shape, mutants[0][i].kind, true,
+           describe(algorithm_, shape, form) + ", all ranks, step " +
+               std::to_string(mutants[0][i].step)});
+  }
+}
+
+void Trial::judge(const Suspect& suspect) {
+  ++mutants_;
+  if (!verify(suspect.schedules, suspect.shape, 2, 1).ok()) return;
+  const std::string reason = why_harmless(suspect);
+  if (reason.empty()) {
+    ++missed_;
+    survivors_ += suspect.where + ": " + suspect.kind + "\n";
+  } else {
+    ++harmless_;
+    ++reasons_[suspect.kind + ": " + reason];
+  }
+}
+
+// Why a change is none of the meaning, judged without the verifier; "" if it is one.
+std::string Trial::why_harmless(const Suspect& suspect) const {
+  if (suspect.kind == "change the order of sources") {
+    if (suspect.on_all_ranks) return "all ranks take the same order";
+    const bool direct = algorithm_.name == std::string("two_shot");
+    return direct ? "one rank reduces these elements for all" : "";
+  }
+  if (suspect.kind != "drop a dependency") return "";
+  if (suspect.shape.coll == Coll::kBarrier) {
+    return is_barrier(suspect.schedules) ? "every rank still hears of all others" : "";
+  }
+  for (int rank = 0; rank < suspect.shape.size; ++rank) {
+    if (!find_race(suspect.schedules[rank], suspect.shape, rank).empty()) return "";
+  }
+  return "no two steps race without it";
+}
+
+std::string Trial::report() const {
+  std::string text = std::to_string(mutants_) + " mutants, " + std::to_string(harmless_) +
+                     " of them harmless; " + std::to_string(found()) + " of " +
+                     std::to_string(faults()) + " faults found\n";
+  for (const auto& [reason, count] : reasons_) {
+    text += "  " + std::to_string(count) + " x " + reason + "\n";
+  }
+  return text + (missed_ > 0 ? "missed:\n" + survivors_ : "");
+}
 
 class MutationTest : public testing::TestWithParam<const Algorithm*> {};
 
-// Why a change is none of the meaning, judged without the verifier; "" if it is one.
-std::string why_harmless(const Algorithm& algorithm, const std::string& kind,
-                         const std::vector<Schedule>& schedules, const Shape& shape, int rank) {
-  if (kind == "drop a dependency" && shape.coll == Coll::kBarrier && is_barrier(schedules)) {
-    return "every rank still hears of all, on another way";
-  }
-  if (kind == "drop a dependency" && shape.coll != Coll::kBarrier &&
-      find_race(schedules[rank], shape, rank).empty()) {
-    return "no two steps race: the dependency was redundant";
-  }
-  if (kind == "change the order of sources" && std::string(algorithm.name) == "two_shot") {
-    return "only one rank reduces these elements: all get the same bits";
-  }
-  return "";
-}
-
-struct Tally {
-  size_t mutants = 0;
-  size_t harmless = 0;
-  size_t missed = 0;
-  std::map<std::string, size_t> reasons;
-  std::string survivors;
-};
-
-void try_mutants(const Algorithm& algorithm, const Shape& shape, Form form, int rank,
-                 Tally& tally) {
-  std::vector<Schedule> schedules = build_schedules(algorithm, shape, form);
-  const Schedule original = schedules[rank];
-  for (const Mutant& mutant : mutants_of(original, shape)) {
-    ++tally.mutants;
-    schedules[rank] = mutant.schedule;
-    if (!verify(schedules, shape, 2, 1).ok()) continue;
-    const std::string reason = why_harmless(algorithm, mutant.kind, schedules, shape, rank);
-    if (!reason.empty()) {
-      ++tally.harmless;
-      ++tally.reasons[mutant.kind + ": " + reason];
-      continue;
-    }
-    ++tally.missed;
-    tally.survivors += describe(algorithm, shape, form) + ", rank " + std::to_string(rank) +
-                       " step " + std::to_string(mutant.step) + " (" +
-                       print_step(original.steps[mutant.step]) + "): " + mutant.kind + "\n";
-  }
-}
-
 TEST_P(MutationTest, FaultsAreFound) {
-  const Algorithm& algorithm = *GetParam();
-  Tally tally;
+  const Coll coll = GetParam()->coll;
+  Trial trial(*GetParam());
   for (int size : {3, 4, 5}) {
     for (bool in_place : {false, true}) {
       for (Form form : kForms) {
         std::vector<size_t> counts{3, 2, 4, 2, 3};
         counts.resize(static_cast<size_t>(size));
-        try_mutants(algorithm, {algorithm.coll, size, counts, in_place}, form, 1, tally);
+        trial.mutate_one_rank({coll, size, counts, in_place}, form, 1);
+        const size_t total = coll == Coll::kAllreduce ? 3 * counts.size() : 3;
+        trial.mutate_all_ranks(even_shape(coll, size, total, in_place), form);
       }
     }
   }
-  const size_t faults = tally.mutants - tally.harmless;
-  std::printf("%zu mutants, %zu of them harmless, %zu of %zu faults found\n", tally.mutants,
-              tally.harmless, faults - tally.missed, faults);
-  for (const auto& [reason, count] : tally.reasons)
-    std::printf("  %zu x %s\n", count, reason.c_str());
-  if (tally.missed > 0) std::printf("missed:\n%s", tally.survivors.c_str());
-  EXPECT_GE(faults, kFewestMutants);
-  EXPECT_GE(static_cast<double>(faults - tally.missed), kShareToFind * static_cast<double>(faults))
-      << tally.survivors;
+  std::printf("%s", trial.report().c_str());
+  EXPECT_GE(trial.faults(), kFewestFaults);
+  EXPECT_GE(static_cast<double>(trial.found()), kShareToFind * static_cast<double>(trial.faults()));
 }
 
 std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
