@@ -1,0 +1,308 @@
+// The main program of all measuring programs: scans sizes, types and operations, and reports.
+#include "bench_check.hpp"
+#include "bench_report.hpp"
+#include "bench_time.hpp"
+#include "failure.hpp"
+#include "json_report.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <memory>
+
+extern char** environ;
+
+namespace perf {
+namespace {
+
+constexpr const char* kVariablePrefixes[] = {"UZIP_", "UCX_", "OMPI_MCA_", "MPICH_", "MPIR_CVAR_"};
+// Only about the start, or set by launchers for themselves.
+constexpr const char* kHiddenPrefixes[] = {
+    "UZIP_RANK=",    "UZIP_SIZE=",   "UZIP_RENDEZVOUS=",  "OMPI_MCA_ess",   "OMPI_MCA_orte_",
+    "OMPI_MCA_pmix", "OMPI_MCA_plm", "OMPI_MCA_initial_", "OMPI_MCA_shmem", "OMPI_MCA_rmaps"};
+
+std::vector<std::string> relevant_environment() {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string variable = *entry;
+    const auto matches = [&](const char* prefix) { return variable.starts_with(prefix); };
+    if (std::ranges::any_of(kVariablePrefixes, matches) &&
+        std::ranges::none_of(kHiddenPrefixes, matches)) {
+      variables.push_back(variable);
+    }
+  }
+  std::ranges::sort(variables);
+  return variables;
+}
+
+std::string now() {
+  char text[64] = "";
+  const std::time_t seconds = std::time(nullptr);
+  std::tm local = {};
+  if (localtime_r(&seconds, &local) != nullptr) {
+    std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local);
+  }
+  return text;
+}
+
+std::string host_name() {
+  char text[256] = "";
+  return gethostname(text, sizeof(text) - 1) == 0 && text[0] != '\0' ? text : "unknown";
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+// Collective.
+RunFacts collect_facts(const World& world, const Operation& operation, const Options& options,
+                       int argc, char** argv) {
+  const uint64_t process[] = {static_cast<uint64_t>(getpid())};
+  RunFacts facts = {.operation = operation,
+                    .options = options,
+                    .arguments = {argv, argv + argc},
+                    .start_time = now(),
+                    .launched_by = world.launched_by(),
+                    .hosts = world.gather(host_name()),
+                    .processes = world.gather(process),
+                    .environment = relevant_environment(),
+                    .mpi = world.has_mpi() ? mpi_version() : "",
+                    .notes = {}};
+  const auto here = std::ranges::count(facts.hosts, facts.hosts.front());
+  const int cores = usable_cores();
+  if (here > cores) {
+    facts.notes.push_back(std::to_string(here) + " ranks share " + std::to_string(cores) + " core" +
+                          (cores == 1 ? "" : "s") + " of " + facts.hosts.front());
+  }
+  if (options.versus_mpi) {
+    const std::string hint = mpi_waiting_hint(here > cores);
+    if (!hint.empty()) facts.notes.push_back(hint);
+  }
+  return facts;
+}
+
+// Does something that may fail on some ranks only, and lets all of them fail if one does.
+// Collective.
+template <typename Action>
+void do_together(const World& world, Action&& action) {
+  std::string message;
+  uint64_t status[] = {0};
+  try {
+    action();
+  } catch (const Failure& failure) {
+    message = failure.what();
+    status[0] = static_cast<uint64_t>(failure.exit_status());
+  }
+  const std::vector<uint64_t> statuses = world.gather(status);
+  const auto failed = std::ranges::find_if(statuses, [](uint64_t s) { return s != 0; });
+  const std::vector<std::string> messages = world.gather(message);
+  if (failed == statuses.end()) return;
+  const auto rank = static_cast<size_t>(failed - statuses.begin());
+  throw SharedFailure(static_cast<int>(*failed),
+                      (rank == 0 ? "" : "rank " + std::to_string(rank) + ": ") + messages[rank]);
+}
+
+class Bench {
+ public:
+  Bench(const World& world, const RunFacts& facts)
+      : world_(world),
+        operation_(facts.operation),
+        options_(facts.options),
+        facts_(facts),
+        table_(stdout, facts),
+        csv_(stdout, facts),
+        shows_progress_(world.is_root() && isatty(STDERR_FILENO) != 0 &&
+                        isatty(STDOUT_FILENO) != 0) {}
+
+  Verdict run() {
+    if (world_.is_root()) options_.csv ? csv_.begin() : table_.begin();
+    Buffers buffers = make_buffers();
+    for (const ElementType* type : options_.types) {
+      Pattern sample;
+      do_together(world_, [&] {
+        sample = sample_pattern(options_.data, *type, largest_bytes() / type->size);
+      });
+      for (uzip_op_t op : operation_.reduces ? options_.ops : std::vector{UZIP_SUM}) {
+        run_case({world_, operation_, options_, *type, op, buffers, sample});
+      }
+    }
+    if (rows_.empty() && options_.min_bytes <= options_.max_bytes) {
+      throw SharedFailure(kExitUsage, "nothing could be measured: " + last_refusal_);
+    }
+    const Verdict verdict = {wrong_, bus_bw_number_ == 0 ? 0 : bus_bw_sum_ / bus_bw_number_};
+    if (world_.is_root() && !options_.csv) table_.end(verdict);
+    return verdict;
+  }
+
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  size_t largest_bytes() const { return std::max<size_t>(options_.max_bytes, 1); }
+
+  // Also enough for the one element of each rank with which supports() tries the options.
+  Buffers make_buffers() const {
+    const size_t capacity =
+        std::max(largest_bytes(), static_cast<size_t>(world_.ranks()) * sizeof(uint64_t));
+    return {GuardedBuffer(capacity), GuardedBuffer(capacity),
+            GuardedBuffer(options_.checks > 0 ? capacity : 0)};
+  }
+
+  // Tries the options on one element for each rank. False, with a note, if this type or operation
+  // has no such codec or algorithm but others might.
+  bool supports(const Case& bench) {
+    const Layout layout = operation_.layout(1, world_.rank(), world_.ranks());
+    std::memset(bench.source(layout, false), 0, layout.send * bench.type.size);
+    const uzip_status_t status = bench.run(layout, false, options_.call_options(), nullptr);
+    if (status == UZIP_OK) return true;
+    last_refusal_ = uzip_last_error();
+    if (status == UZIP_ERR_INVALID) throw SharedFailure(kExitUsage, last_refusal_);
+    if (status != UZIP_ERR_UNSUPPORTED) require(status, operation_.name);
+    if (world_.is_root() && !options_.csv && facts_.many_cases()) {
+      table_.note(std::string(bench.type.name) + " " + uzip_op_name(bench.op) +
+                  " is left out: " + last_refusal_);
+    }
+    return false;
+  }
+
+  void run_case(const Case& bench) {
+    if (!supports(bench)) return;
+    const ExactPatterns exact = options_.checks > 0 ? exact_patterns(bench) : ExactPatterns{};
+    std::unique_ptr<VersusMpi> versus;
+    if (options_.versus_mpi) {
+      versus = std::make_unique<VersusMpi>(operation_.mpi, bench.type, bench.op, world_.rank(),
+                                           world_.ranks());
+      if (world_.is_root() && !options_.csv) table_.note("versus " + versus->description());
+    }
+    for (size_t bytes = options_.min_bytes; bytes <= options_.max_bytes;
+         bytes = options_.next_size(bytes)) {
+      add(measure_row(bench, exact, bytes, versus.get()));
+    }
+  }
+
+  Row measure_row(const Case& bench, const ExactPatterns& exact, size_t bytes,
+                  const VersusMpi* versus) {
+    const Layout layout = bench.layout_of(bytes);
+    if (versus != nullptr && !versus->can_run(layout)) versus = nullptr;
+    Row row;
+    row.size = layout.largest() * bench.type.size;
+    row.count = layout.count;
+    row.type = &bench.type;
+    if (operation_.reduces) row.redop = uzip_op_name(bench.op);
+    if (versus != nullptr) row.versus = versus->description();
+    row.out_of_place = measure(bench, exact, bytes, row.size, false, versus);
+    if (operation_.has_in_place)
+      row.in_place = measure(bench, exact, bytes, row.size, true, nullptr);
+    return row;
+  }
+
+  Measured measure(const Case& bench, const ExactPatterns& exact, size_t bytes, size_t size,
+                   bool in_place, const VersusMpi* versus) {
+    show_progress(bench, size, in_place);
+    Measured measured;
+    if (options_.checks > 0) measured.wrong = check(bench, exact, bytes, in_place);
+    measured.timing = time_calls(bench, bytes, in_place, versus);
+    measured.alg_bw = static_cast<double>(size) / std::max(measured.timing.time, 1e-9) / 1e9;
+    measured.bus_bw = measured.alg_bw * operation_.bus_factor(world_.ranks());
+    return measured;
+  }
+
+  void add(const Row& row) {
+    for (const Measured* measured : {&row.out_of_place, row.in_place ? &*row.in_place : nullptr}) {
+      if (measured == nullptr) continue;
+      wrong_ += measured->wrong.value_or(0);
+      bus_bw_sum_ += measured->bus_bw;
+      ++bus_bw_number_;
+    }
+    rows_.push_back(row);
+    if (!world_.is_root()) return;
+    if (shows_progress_) std::fputs("\r\033[K", stderr);
+    options_.csv ? csv_.row(row) : table_.row(row);
+  }
+
+  void show_progress(const Case& bench, size_t size, bool in_place) const {
+    if (!shows_progress_) return;
+    std::fprintf(stderr, "\r\033[K%s %s, %s ...", format_bytes(size).c_str(), bench.type.name,
+                 in_place ? "in place" : "out of place");
+    std::fflush(stderr);
+  }
+
+  const World& world_;
+  const Operation& operation_;
+  const Options& options_;
+  const RunFacts& facts_;
+  TableReport table_;
+  CsvReport csv_;
+  bool shows_progress_;
+  std::vector<Row> rows_;
+  std::string last_refusal_;
+  size_t wrong_ = 0;
+  double bus_bw_sum_ = 0;
+  size_t bus_bw_number_ = 0;
+};
+
+int run_bench(const World& world, const Operation& operation, const Options& options, int argc,
+              char** argv) {
+  if (options.versus_mpi && !world.has_mpi()) {
+    throw SharedFailure(kExitUsage, std::string("--versus mpi: MPI is not used here (--launch ") +
+                                        world.launched_by() + "); use mpirun, or --launch mpi");
+  }
+  std::unique_ptr<JsonReport> json;
+  do_together(world, [&] {
+    if (!world.is_root() || options.json_file.empty()) return;
+    json = std::make_unique<JsonReport>(options.json_file);
+  });
+  const RunFacts facts = collect_facts(world, operation, options, argc, argv);
+  Bench bench(world, facts);
+  const Verdict verdict = bench.run();
+  if (json) json->write(facts, bench.rows(), verdict);
+  return verdict.wrong > 0 ? kExitWrong : 0;
+}
+
+void complain(const Operation& operation, const std::string& who, const char* message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %s%s\n", operation.name, who.c_str(), message);
+}
+
+}  // namespace
+
+int bench_main(const Operation& operation, int argc, char** argv) {
+  Options options;
+  try {
+    options = parse_options(operation, argc, argv);
+  } catch (const Failure& failure) {
+    if (speaks_for_job()) complain(operation, "", failure.what());
+    return failure.exit_status();
+  }
+  if (options.help) {
+    if (speaks_for_job()) std::fputs(usage(operation).c_str(), stdout);
+    return 0;
+  }
+  std::string who;
+  try {
+    World world(options.launch, &argc, &argv);
+    if (world.ranks() > 1) who = "rank " + std::to_string(world.rank()) + ": ";
+    int exit_status = 0;
+    try {
+      exit_status = run_bench(world, operation, options, argc, argv);
+    } catch (const SharedFailure& failure) {
+      if (world.is_root()) complain(operation, "", failure.what());
+      exit_status = failure.exit_status();
+    }
+    world.leave();
+    return exit_status;
+  } catch (const Failure& failure) {
+    complain(operation, who, failure.what());
+    World::abandon(failure.exit_status());
+  } catch (const std::bad_alloc&) {
+    complain(operation, who, "out of memory; choose a smaller --maxbytes");
+    World::abandon(kExitWrong);
+  }
+}
+
+}  // namespace perf

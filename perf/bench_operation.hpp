@@ -1,0 +1,83 @@
+// What a measuring program says about its operation; everything else is common to all of them.
+#pragma once
+
+#include <uzipcoll/uzipcoll.h>
+
+#include <cstddef>
+
+namespace perf {
+
+/// How many elements a call with `count` moves on one rank, and where they stand. `*_first` are
+/// places in the endless sequences of elements (Pattern) that sources are filled from and results
+/// are compared with.
+struct Layout {
+  size_t count = 0;    ///< argument of the call
+  size_t send = 0;     ///< elements of the source
+  size_t receive = 0;  ///< elements of the destination
+  size_t source_first = 0;
+  size_t result_first = 0;
+  size_t in_place_source = 0;  ///< where the source begins in the one buffer of the in-place form
+  size_t in_place_result = 0;  ///< where the result begins in it
+
+  size_t largest() const { return send > receive ? send : receive; }
+};
+
+/// One call, out of place or in place.
+struct Call {
+  const void* src;
+  void* dst;
+  size_t count;
+  uzip_dtype_t type;
+  uzip_op_t op;
+  int rank;
+  int ranks;
+  const uzip_options_t* options;
+  uzip_coll_info_t* info;
+  uzip_comm_t comm;
+};
+
+/// The MPI function that does the same.
+enum class MpiFunction { kAllreduce, kReduceScatterBlock, kAllgather, kSendrecv };
+
+struct Operation {
+  const char* name;  ///< of the program
+  const char* does;  ///< what is measured, for the help text
+  bool reduces;      ///< takes a reduction operation
+  bool has_in_place;
+  bool has_algorithms;
+  bool same_everywhere;  ///< every rank ends with the same elements
+  MpiFunction mpi;
+  /// nccl-tests' rule: the call's count for `elements` elements in the larger of the two buffers.
+  size_t (*count)(size_t elements, size_t element_size, int ranks);
+  Layout (*layout)(size_t count, int rank, int ranks);
+  /// Bytes that must cross a rank's link, in units of the size (busbw = factor * algbw).
+  double (*bus_factor)(int ranks);
+  uzip_status_t (*run)(const Call& call);
+};
+
+/// Runs one of the library's collectives; for Operation::run.
+template <uzip_coll_t kColl>
+uzip_status_t run_collective(const Call& call) {
+  uzip_coll_args_t args = {};
+  args.struct_size = sizeof(args);
+  args.coll = kColl;
+  args.src = call.src;
+  args.dst = call.dst;
+  args.count = call.count;
+  args.dtype = call.type;
+  args.op = call.op;
+  args.options = call.options;
+  args.info = call.info;
+  return uzip_coll_run(&args, call.comm);
+}
+
+/// A block for each rank, its size a multiple of 16 bytes as in nccl-tests.
+inline size_t count_per_rank(size_t elements, size_t element_size, int ranks) {
+  const size_t step = 16 / element_size;
+  return elements / static_cast<size_t>(ranks) / step * step;
+}
+
+/// The whole main program for `operation`. Returns the exit status.
+int bench_main(const Operation& operation, int argc, char** argv);
+
+}  // namespace perf

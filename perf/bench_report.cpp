@@ -1,0 +1,170 @@
+#include "bench_report.hpp"
+
+#include <cinttypes>
+#include <cstring>
+
+namespace perf {
+namespace {
+
+// As many decimals as fit into the column, at most two.
+std::string fit(double value, int width) {
+  char text[64];
+  for (int decimals = 2; decimals >= 0; --decimals) {
+    if (std::snprintf(text, sizeof(text), "%.*f", decimals, value) <= width - (decimals > 0))
+      return text;
+  }
+  std::snprintf(text, sizeof(text), "%.1e", value);
+  return text;
+}
+
+std::string format(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof(text), pattern, value);
+  return text;
+}
+
+uint64_t mean_wire_bytes(const Row& row, int ranks) {
+  return row.out_of_place.timing.wire_bytes / static_cast<uint64_t>(ranks);
+}
+
+void print_measured(std::FILE* out, const Measured* measured) {
+  if (measured == nullptr) {
+    std::fprintf(out, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
+    return;
+  }
+  const std::string wrong = measured->wrong ? std::to_string(*measured->wrong) : "N/A";
+  std::fprintf(out, "  %7s  %6s  %6s  %6s", fit(measured->timing.time * 1e6, 7).c_str(),
+               fit(measured->alg_bw, 6).c_str(), fit(measured->bus_bw, 6).c_str(), wrong.c_str());
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+void print_csv_measured(std::FILE* out, const Measured* measured) {
+  if (measured == nullptr) {
+    std::fputs(",,,,", out);
+    return;
+  }
+  std::fprintf(out, ",%.3f,%.6g,%.6g,%s", measured->timing.time * 1e6, measured->alg_bw,
+               measured->bus_bw, measured->wrong ? std::to_string(*measured->wrong).c_str() : "");
+}
+
+}  // namespace
+
+std::optional<double> Row::speedup() const {
+  const Timing& timing = out_of_place.timing;
+  if (!timing.versus_median || timing.median <= 0) return std::nullopt;
+  return *timing.versus_median / timing.median;
+}
+
+void TableReport::begin() const {
+  print_settings();
+  print_ranks();
+  const bool versus = facts_.options.versus_mpi;
+  const char* time = facts_.options.median ? "median" : "time";
+  std::fprintf(out_, "#\n# %10s  %12s  %8s  %6s  %6s  %31s  %31s\n", "", "", "", "", "",
+               "out-of-place          ", "in-place            ");
+  std::fprintf(out_, "# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root");
+  for (int i = 0; i < 2; ++i) {
+    std::fprintf(out_, "  %7s  %6s  %6s  %6s", time, "algbw", "busbw", "#wrong");
+  }
+  std::fprintf(out_, "  %6s  %12s  %6s  %18s%s\n", "ratio", "wire", "codec", "algo",
+               versus ? "  speed-up" : "");
+  std::fprintf(out_, "# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "");
+  for (int i = 0; i < 2; ++i)
+    std::fprintf(out_, "  %7s  %6s  %6s  %6s", "(us)", "(GB/s)", "(GB/s)", "");
+  std::fprintf(out_, "  %6s  %12s  %6s  %18s%s\n", "", "(B/rank)", "", "",
+               versus ? "  over MPI" : "");
+  std::fflush(out_);
+}
+
+void TableReport::print_settings() const {
+  const Options& options = facts_.options;
+  const std::string step = options.step_factor > 1
+                               ? std::to_string(options.step_factor) + " (factor)"
+                               : format_bytes(options.step_bytes) + " (bytes)";
+  std::fprintf(out_, "# %s: libuzipcoll %s%s%s, launch: %s\n", facts_.operation.name,
+               uzip_version_string(), facts_.mpi.empty() ? "" : ", ", facts_.mpi.c_str(),
+               facts_.launched_by.c_str());
+  std::fprintf(out_,
+               "# minBytes %zu maxBytes %zu step: %s warmup iters: %d iters: %d validation: %d\n",
+               options.min_bytes, options.max_bytes, step.c_str(), options.warmup,
+               options.iterations, options.checks);
+  std::fprintf(out_, "# data: %s\n", describe(options.data).c_str());
+  const char* split = options.split_send < 0 ? "auto" : options.split_send == 0 ? "0" : "1";
+  std::fprintf(out_, "# codec: %s, algorithm: %s, chunk: %s, split-send: %s\n",
+               options.codec.c_str(), options.algorithm.c_str(),
+               options.chunk_bytes == 0 ? "auto" : format_bytes(options.chunk_bytes).c_str(),
+               split);
+  for (const std::string& variable : facts_.environment)
+    std::fprintf(out_, "# %s\n", variable.c_str());
+  for (const std::string& sentence : facts_.notes) note(sentence);
+}
+
+void TableReport::print_ranks() const {
+  std::fprintf(out_, "#\n# Using %d rank%s\n", facts_.ranks(), facts_.ranks() == 1 ? "" : "s");
+  for (size_t r = 0; r < facts_.hosts.size(); ++r) {
+    std::fprintf(out_, "#  Rank %2zu Pid %6" PRIu64 " on %s\n", r, facts_.processes[r],
+                 facts_.hosts[r].c_str());
+  }
+}
+
+void TableReport::note(const std::string& sentence) const {
+  std::fprintf(out_, "# %s\n", sentence.c_str());
+  std::fflush(out_);
+}
+
+void TableReport::row(const Row& row) const {
+  std::fprintf(out_, "%12zu  %12zu  %8s  %6s  %6d", row.size, row.count, row.type->name,
+               row.redop.c_str(), -1);
+  print_measured(out_, &row.out_of_place);
+  print_measured(out_, row.in_place ? &*row.in_place : nullptr);
+  const Timing& timing = row.out_of_place.timing;
+  std::fprintf(out_, "  %6s  %12" PRIu64 "  %6s  %18s",
+               timing.ratio() ? format("%.3f", *timing.ratio()).c_str() : "-",
+               mean_wire_bytes(row, facts_.ranks()), timing.codec.c_str(),
+               timing.algorithm.c_str());
+  if (facts_.options.versus_mpi) {
+    std::fprintf(out_, "  %8s", row.speedup() ? format("%.2f", *row.speedup()).c_str() : "-");
+  }
+  std::fputc('\n', out_);
+  std::fflush(out_);
+}
+
+void TableReport::end(const Verdict& verdict) const {
+  std::fprintf(out_, "# %-20s : %zu %s\n", "Out of bounds values", verdict.wrong,
+               verdict.wrong > 0 ? "FAILED" : "OK");
+  std::fprintf(out_, "# %-20s : %g\n#\n", "Avg bus bandwidth", verdict.mean_bus_bw);
+  std::fflush(out_);
+}
+
+void CsvReport::begin() const {
+  std::fputs("program,ranks,data,size,count,type,redop,root", out_);
+  for (const char* form : {"out_of_place", "in_place"}) {
+    std::fprintf(out_, ",%s_us,%s_algbw,%s_busbw,%s_wrong", form, form, form, form);
+  }
+  std::fputs(",ratio,wire_bytes,codec,algo,chunk,versus,versus_us,speedup\n", out_);
+  std::fflush(out_);
+}
+
+void CsvReport::row(const Row& row) const {
+  std::fprintf(out_, "%s,%d,%s,%zu,%zu,%s,%s,-1", facts_.operation.name, facts_.ranks(),
+               csv_field(to_string(facts_.options.data)).c_str(), row.size, row.count,
+               row.type->name, row.redop.c_str());
+  print_csv_measured(out_, &row.out_of_place);
+  print_csv_measured(out_, row.in_place ? &*row.in_place : nullptr);
+  const Timing& timing = row.out_of_place.timing;
+  std::fprintf(out_, ",%s,%" PRIu64 ",%s,%s,%zu,%s,%s,%s\n",
+               timing.ratio() ? format("%.6f", *timing.ratio()).c_str() : "",
+               mean_wire_bytes(row, facts_.ranks()), timing.codec.c_str(), timing.algorithm.c_str(),
+               timing.chunk_bytes, csv_field(row.versus).c_str(),
+               timing.versus_median ? format("%.3f", *timing.versus_median * 1e6).c_str() : "",
+               row.speedup() ? format("%.4f", *row.speedup()).c_str() : "");
+  std::fflush(out_);
+}
+
+}  // namespace perf

@@ -1,0 +1,85 @@
+// What a measuring program prints: the facts of the run, a line for each size, and the verdict.
+#pragma once
+
+#include "bench_time.hpp"
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace perf {
+
+/// Everything about a run that does not change from line to line.
+struct RunFacts {
+  const Operation& operation;
+  const Options& options;
+  std::vector<std::string> arguments;
+  std::string start_time;
+  std::string launched_by;
+  std::vector<std::string> hosts;        ///< of each rank
+  std::vector<uint64_t> processes;       ///< process id of each rank
+  std::vector<std::string> environment;  ///< NAME=value of the variables that matter
+  std::string mpi;                       ///< version, "" if MPI is not used
+  std::vector<std::string> notes;        ///< sentences about this run
+
+  int ranks() const { return static_cast<int>(hosts.size()); }
+  /// More than one data type or operation is measured.
+  bool many_cases() const { return options.types.size() * options.ops.size() > 1; }
+};
+
+/// One form of one line.
+struct Measured {
+  Timing timing;
+  double alg_bw = 0;  ///< GB/s of original bytes
+  double bus_bw = 0;
+  std::optional<size_t> wrong;  ///< none if not checked
+};
+
+struct Row {
+  size_t size = 0;   ///< bytes of the larger of a rank's two buffers
+  size_t count = 0;  ///< argument of the call
+  const ElementType* type = nullptr;
+  std::string redop = "none";
+  Measured out_of_place;
+  std::optional<Measured> in_place;
+  std::string versus;  ///< what MPI ran, "" if nothing
+
+  /// How many times faster than MPI; none if not measured.
+  std::optional<double> speedup() const;
+};
+
+struct Verdict {
+  size_t wrong = 0;
+  double mean_bus_bw = 0;
+};
+
+/// The table of nccl-tests, with columns for what compression did.
+class TableReport {
+ public:
+  TableReport(std::FILE* out, const RunFacts& facts) : out_(out), facts_(facts) {}
+  void begin() const;
+  void note(const std::string& sentence) const;
+  void row(const Row& row) const;
+  void end(const Verdict& verdict) const;
+
+ private:
+  void print_settings() const;
+  void print_ranks() const;
+  std::FILE* out_;
+  const RunFacts& facts_;
+};
+
+/// The same as comma-separated values: one line of names, then numbers with full precision.
+class CsvReport {
+ public:
+  CsvReport(std::FILE* out, const RunFacts& facts) : out_(out), facts_(facts) {}
+  void begin() const;
+  void row(const Row& row) const;
+
+ private:
+  std::FILE* out_;
+  const RunFacts& facts_;
+};
+
+}  // namespace perf

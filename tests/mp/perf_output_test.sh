@@ -1,0 +1,70 @@
+#!/bin/sh
+# What the measuring programs write: table, comma-separated values, JSON; comparison with MPI.
+. "$top_srcdir/tests/mp/perf_support.sh"
+
+small="-b 1K -e 64K -f 64 -n 3 -w 1"
+
+by_hand 2 "$top_builddir/perf/allreduce" $small --codec lev --algo ring --median -J "$work/results.json" &&
+  all_right && grep -q 'data: gauss' "$work/out" && grep -q ' lev .* ring$' "$work/out"
+report "the table shows data, codec and algorithm"
+
+python3 -m json.tool "$work/results.json" >"$work/tool" 2>&1
+report "JSON is well-formed"
+python3 - "$work/results.json" >"$work/tool" 2>&1 <<'END'
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["config"]["ranks"] == 2 and len(report["config"]["devices"]) == 2
+assert report["config"]["time_is"] == "median"
+assert report["out_of_bounds"] == {"count": 0, "okay": True}
+assert [r["size"] for r in report["results"]] == [1024, 65536]
+for result in report["results"]:
+    assert result["count"] * 4 == result["size"]
+    assert (result["type"], result["redop"], result["codec"], result["algo"]) == (
+        "float", "sum", "lev", "ring")
+    for form in "out_of_place", "in_place":
+        measured = result[form]
+        assert measured["nwrong"] == 0 and measured["time"] > 0
+        bandwidth = result["size"] / measured["time"] / 1e3
+        assert abs(measured["alg_bw"] - bandwidth) < 1e-6 * bandwidth + 1e-9
+        # With two ranks the factor 2 (n - 1) / n is 1.
+        assert abs(measured["bus_bw"] - measured["alg_bw"]) < 1e-6 * bandwidth + 1e-9
+    assert result["versus"] is None
+    assert abs(result["ratio"] - result["wire_bytes"] / result["payload_bytes"]) < 1e-3
+assert report["results"][1]["ratio"] < 0.9
+END
+report "JSON has nccl-tests' keys and ours"
+
+by_hand 2 "$top_builddir/perf/sendrecv" $small --csv --data zeros &&
+  python3 - "$work/out" >"$work/tool" 2>&1 <<'END'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert [int(r["size"]) for r in rows] == [1024, 65536]
+for row in rows:
+    assert None not in row and None not in row.values()
+    assert (row["program"], row["ranks"], row["data"], row["redop"]) == ("sendrecv", "2", "zeros", "none")
+    assert row["out_of_place_wrong"] == "0" and row["in_place_us"] == ""
+    assert float(row["out_of_place_us"]) > 0 and int(row["wire_bytes"]) > 0
+END
+report "comma-separated values"
+
+by_hand 2 "$top_builddir/perf/allreduce" $small -c 0 && grep -q 'N/A' "$work/out" && all_right
+report "no check"
+
+for program in allreduce reduce_scatter allgather sendrecv; do
+  if [ -z "$MPIRUN" ]; then
+    echo "skip $program versus MPI: configured without MPI"
+    continue
+  fi
+  with_mpi 2 "$top_builddir/perf/$program" $small -d bf16 --versus mpi -J "$work/versus.json" && all_right &&
+    grep -q 'versus MPI_.* of MPI_INT16_T for bfloat16' "$work/out" &&
+    python3 - "$work/versus.json" <<'END'
+import json, sys
+for result in json.load(open(sys.argv[1]))["results"]:
+    versus = result["versus"]
+    assert versus["name"].startswith("MPI_") and versus["time"] > 0
+    speedup = versus["time"] / result["out_of_place"]["median"]
+    assert abs(versus["speedup"] - speedup) < 1e-6 * speedup
+END
+  report "$program versus MPI"
+done
+exit $status
