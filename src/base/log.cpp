@@ -77,7 +77,6 @@ void log(LogLevel level, const char* format, ...) {
     line.add("uzip ");
   }
   line.add("%s: ", log_level_name(level));
-  errno = saved_errno;  // for %m
   va_list arguments;
   va_start(arguments, format);
   line.add(format, arguments);

@@ -52,11 +52,6 @@ const ReduceKernels& kernels_for(CpuTarget target) {
   }
 }
 
-// Minimum and maximum of floats are found by integer comparisons.
-bool is_float_arithmetic(ReduceOp op, DataType type) {
-  return is_float(type) && op != UZIP_MIN && op != UZIP_MAX;
-}
-
 }  // namespace
 
 bool is_reduce_op(ReduceOp op) { return static_cast<size_t>(op) < kOps.size(); }
@@ -84,12 +79,8 @@ void reduce(ReduceOp op, DataType type, void* dst, std::span<const void* const> 
     return;
   }
   const ReduceKernel kernel = kernels_for(cpu_target()).kernels[type][op];
-  if (is_float_arithmetic(op, type)) {
-    const DefaultFloatEnvironment shield;
-    kernel(dst, sources.data(), sources.size(), bytes, average_over);
-  } else {
-    kernel(dst, sources.data(), sources.size(), bytes, average_over);
-  }
+  const DefaultFloatEnvironment shield;
+  kernel(dst, sources.data(), sources.size(), bytes, average_over);
 }
 
 }  // namespace uzip

@@ -11,8 +11,8 @@ namespace uzip {
 inline constexpr size_t kReduceTypes = 12;
 inline constexpr size_t kReduceOps = 5;
 
-/// As reduce(), for `bytes` > 0 of elements and `source_count` > 0. `average_over` is for kAvg
-/// only, and > 0. Float arithmetic needs the default floating point environment.
+/// As reduce(), for `bytes` > 0 of elements and `source_count` > 0. `average_over` is for UZIP_AVG
+/// only, and > 0. Needs the default floating point environment.
 using ReduceKernel = void (*)(void* dst, const void* const* sources, size_t source_count,
                               size_t bytes, size_t average_over);
 
