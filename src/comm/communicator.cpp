@@ -101,8 +101,6 @@ Result<Request*> Communicator::start(CollArgs args) {
     failed_ahead_.erase(failed_ahead_.begin() + static_cast<ptrdiff_t>(i));
     break;
   }
-  // Even a call without rounds must see that others disagree.
-  if (!held_.empty() && !request->done()) offer_held(*request, UINT32_MAX);
   return request;
 }
 
@@ -211,16 +209,18 @@ void Communicator::hold(Incoming& incoming, const MessageHead& head) {
 }
 
 void Communicator::offer_held(Request& request, uint32_t round) {
-  const bool point_to_point = is_point_to_point(request.args().kind);
-  const uint32_t sequence = request.stamp().sequence;
-  for (size_t i = 0; i < held_.size() && !request.done() && !request.failed();) {
-    const MessageIndex index = MessageIndex::unpack(held_[i].head.envelope.index);
-    const bool belongs =
-        held_[i].head.frame.call.sequence == sequence &&
-        (index.kind == MessageKind::kPointToPoint) == point_to_point &&
-        (!point_to_point || static_cast<int>(held_[i].head.envelope.source) == request.args().peer) &&
-        (index.round == round || round == UINT32_MAX || !(held_[i].head.frame.call == request.stamp()));
-    if (!belongs || (round == UINT32_MAX && held_[i].head.frame.call == request.stamp())) {
+  if (request.args().kind == CallKind::kSend) return;
+  const MessageKind kind =
+      request.args().kind == CallKind::kRecv ? MessageKind::kPointToPoint : MessageKind::kCollective;
+  const auto belongs = [&](const MessageHead& head) {
+    const MessageIndex index = MessageIndex::unpack(head.envelope.index);
+    if (index.kind != kind || head.frame.call.sequence != request.stamp().sequence) return false;
+    if (kind == MessageKind::kPointToPoint && static_cast<int>(head.envelope.source) != request.args().peer)
+      return false;
+    return index.round == round || !(head.frame.call == request.stamp());  // or it shows a disagreement
+  };
+  for (size_t i = 0; i < held_.size() && !request.ended();) {
+    if (!belongs(held_[i].head)) {
       ++i;
       continue;
     }

@@ -18,12 +18,6 @@ namespace uzip {
 
 class Engine;
 
-/// A message that came before the call, or the round, that it belongs to.
-struct HeldMessage {
-  Incoming incoming;
-  MessageHead head;
-};
-
 class Communicator {
  public:
   /// `processes[r]` is rank r's number in the engine's transport, `numbers[r]` its own number of this

@@ -208,18 +208,22 @@ uint32_t Engine::reserve_number() {
 }
 
 void Engine::set_communicator(uint32_t number, Communicator* comm) {
-  places_[number & kPlaceMask].comm = comm;
+  Place& place = places_[number & kPlaceMask];
+  place.comm = comm;
+  for (HeldMessage& message : std::exchange(place.early, {}))
+    if (!comm->on_message(message.incoming, message.head)) discard(message.incoming);
 }
 
 void Engine::free_number(uint32_t number) {
   Place& place = places_[number & kPlaceMask];
-  place = {nullptr, (place.generation + 1) & kGenerationMask, false};
+  for (HeldMessage& message : place.early) discard(message.incoming);
+  place = {nullptr, (place.generation + 1) & kGenerationMask, false, {}};
 }
 
-Communicator* Engine::find(uint32_t number) {
+Engine::Place* Engine::find(uint32_t number) {
   const uint32_t place = number & kPlaceMask;
   if (place >= places_.size() || places_[place].generation != number >> kPlaceBits) return nullptr;
-  return places_[place].comm;
+  return places_[place].used ? &places_[place] : nullptr;
 }
 
 // ---- Messages --------------------------------------------------------------------------------------------
@@ -232,14 +236,17 @@ bool Engine::on_message(Incoming& incoming) {
     return false;
   }
   std::memcpy(&head, incoming.head, sizeof head);
-  Communicator* comm = find(head.envelope.comm);
-  if (!comm) return false;  // freed: the rest of a call that failed
+  Place* place = find(head.envelope.comm);
+  if (!place) return false;  // freed: the rest of a call that failed
   const auto frame = parse_frame_header(std::as_bytes(std::span(&head.frame, 1)));
   if (!frame.ok()) {
-    comm->on_bad_message(head.envelope, head.frame.call.sequence, frame.status());
+    if (place->comm) place->comm->on_bad_message(head.envelope, head.frame.call.sequence, frame.status());
     return false;
   }
-  return comm->on_message(incoming, head);
+  if (place->comm) return place->comm->on_message(incoming, head);
+  place->early.push_back({incoming, head});
+  preserve(place->early.back().incoming);
+  return true;
 }
 
 void Engine::on_process_failed(int process, const Status& why, bool tell_others) {

@@ -72,12 +72,13 @@ class Engine final : public TransportSink {
     Communicator* comm = nullptr;
     uint32_t generation = 0;
     bool used = false;
+    std::vector<HeldMessage> early;  ///< came before this rank had finished making the communicator
   };
   class Deadline;
 
   explicit Engine(const Config& config) : config_(config) {}
   Status read_default_options();
-  Communicator* find(uint32_t number);
+  Place* find(uint32_t number);
   bool run_one_step();
   void idle(int& idle_rounds, std::chrono::steady_clock::time_point& idle_since,
             std::unique_lock<std::mutex>& lock);

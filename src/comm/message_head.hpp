@@ -51,6 +51,12 @@ enum class ControlKind : uint32_t {
   kPeerFailed = 2,  ///< a process died: no call on this communicator can finish
 };
 
+/// A message that came before the communicator, the call or the round that it belongs to.
+struct HeldMessage {
+  Incoming incoming;
+  MessageHead head;
+};
+
 inline std::span<const std::byte> bytes_of(const MessageHead& head) {
   return std::as_bytes(std::span(&head, 1));
 }

@@ -45,6 +45,8 @@ class Request {
   bool done() const;
   const Status& status() const { return status_; }
   bool failed() const { return !status_.ok(); }
+  /// Finished or failed; takes no more messages.
+  bool ended() const { return finished_ || failed(); }
   /// No transport request refers to this object any more: it may be reused.
   bool drained() const;
 

@@ -228,15 +228,17 @@ Result<Progress> Round::receive(const Step& step, StepState& state) {
   std::byte* memory = nullptr;
   size_t bytes = state.incoming.body_bytes;  // checked against the capacity by check_frame()
   if (step.dst.slot == Slot::kWire) {
-    FrameHeader& header = wires_[step.dst.offset].header;
-    if (step.part == Part::kCoded && state.frame.plain_bytes != header.plain_bytes) {
-      request_.engine().discard(state.incoming);
+    WireState& wire = wires_[step.dst.offset];
+    // The parts of a split frame come in any order; both say how long the plain one is.
+    if (wire.has_part && state.frame.plain_bytes != wire.header.plain_bytes) {
       state.has_message = false;
+      request_.engine().discard(state.incoming);
       return error(UZIP_ERR_CORRUPT, "the two parts of a frame disagree: %llu and %llu plain bytes",
-                   static_cast<unsigned long long>(header.plain_bytes),
+                   static_cast<unsigned long long>(wire.header.plain_bytes),
                    static_cast<unsigned long long>(state.frame.plain_bytes));
     }
-    header = state.frame;
+    if (!wire.has_part || step.part == Part::kCoded) wire.header = state.frame;
+    wire.has_part = step.part != Part::kWhole;
     memory = wire_memory(step.dst.offset, step.part);
   } else if (step.dst.length) {
     memory = address(step.dst);

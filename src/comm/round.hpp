@@ -58,6 +58,7 @@ class Round {
   struct WireState {
     FrameHeader header;
     const std::byte* raw = nullptr;  ///< encoding was abandoned: the frame's body is the elements here
+    bool has_part = false;           ///< received: one of two parts, whose plain_bytes are in the header
   };
 
   void make_ready(uint32_t step);
