@@ -72,7 +72,7 @@ std::string sources_text(const std::vector<Slice>& sources) {
 }  // namespace
 
 std::string print_step(const Step& step) {
-  const std::string verb = std::string(verb_name(step.verb)) + part_name(step.part) + " ";
+  std::string verb = std::string(verb_name(step.verb)) + part_name(step.part) + " ";
   switch (step.verb) {
     case Verb::kSend:
       return verb + text_of(step.src) +

@@ -4,14 +4,15 @@
 
 #include "algos/schedule.hpp"
 
-#include <initializer_list>
 #include <memory>
 #include <span>
 
 namespace uzip {
 
-/// Steps on empty slices are dropped, except send and recv when `even_if_empty` (a barrier's
-/// signals); the two ends of a message always agree, since its length is the same on both.
+/// Every step depends on the earlier ones that touch the same memory, one of the two writing; in
+/// place, kInput and kOutput are known to be the same. Sends are not ordered among each other,
+/// since messages carry numbers. Steps on empty slices are dropped, and so are copies of a slice
+/// onto itself; the two ends of a message always agree, since its length is the same on both.
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const Shape& shape, int rank);
@@ -26,7 +27,8 @@ class ScheduleBuilder {
   void signal(int peer);
   void await_signal(int peer);
 
-  /// Codec steps, for passes.
+  /// Codec steps, for passes. In two parts, kPlain is encoded before kCoded; a whole place is
+  /// decoded at once. `origin` as in Step.
   void encode(Slice src, Slice wire, Part part);
   void decode(Slice wire, Slice dst);
   void send_wire(Slice wire, Part part, int peer, Slice origin);
@@ -36,10 +38,12 @@ class ScheduleBuilder {
   Slice scratch(size_t length);
   Slice wire(size_t length);
 
-  /// Slices of the caller's buffers by block (see Shape).
+  /// Slices of the caller's buffers by block (see Shape). Where a buffer holds only one block, only
+  /// that of the own rank.
   Slice input_block(int rank) const;
   Slice output_block(int rank) const;
 
+  /// The schedule, once.
   Schedule finish();
 
  private:
