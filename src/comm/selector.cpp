@@ -14,6 +14,8 @@ constexpr size_t kSharedMemoryChunkBytes = 256 * 1024;
 constexpr size_t kNetworkChunkBytes = 256 * 1024;
 /// Scratch of all pieces of one round together stays below this, whatever the number of ranks.
 constexpr size_t kRoundBytes = 32 * 1024 * 1024;
+/// Scratch and wire places that an algorithm uses for each share of a round, at most.
+constexpr size_t kPlacesPerShare = 4;
 constexpr size_t kSmallestChunkBytes = 4 * 1024;
 /// Pieces begin at multiples of this many elements, so that vector loops and codec blocks start aligned.
 constexpr size_t kChunkAlignment = 64;
@@ -71,7 +73,7 @@ void Selector::choose_rounds(Plan& plan) const {
   size_t bytes = shape.options.chunk_bytes;
   if (bytes == 0) {
     bytes = link_.shared_memory ? kSharedMemoryChunkBytes : kNetworkChunkBytes;
-    bytes = std::clamp(kRoundBytes / ranks, kSmallestChunkBytes, bytes);
+    bytes = std::clamp(kRoundBytes / (kPlacesPerShare * ranks), kSmallestChunkBytes, bytes);
   }
   size_t block = shape.count;  // elements of the largest block of the whole call
   if (shape.kind == CallKind::kAllreduce) block = (shape.count + ranks - 1) / ranks;
