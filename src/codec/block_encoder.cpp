@@ -34,8 +34,9 @@ size_t BlockEncoder::max_descriptor(const LevTraits& traits) {
   return 24 + (traits.size + 2) * kMaxRecordBytes;
 }
 
-PartSizes BlockEncoder::encode(const uint8_t* src, size_t count, uint8_t* plain, uint8_t* coded) {
-  plan_block(kernels_, type_, level_, src, count, &block_);
+PartSizes BlockEncoder::encode(const uint8_t* src, size_t count, size_t after, uint8_t* plain,
+                               uint8_t* coded) {
+  planner_.plan(kernels_, src, count, after, &block_);
   if (block_.kind == BlockKind::kConstant)
     return {0, coded == nullptr ? 0 : write_constant(src, coded)};
   prepare_values(src, count);

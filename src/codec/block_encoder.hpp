@@ -17,12 +17,17 @@ class BlockEncoder {
         type_(type),
         traits_(lev_traits(type)),
         level_(level),
-        scratch_(scratch) {}
+        scratch_(scratch),
+        planner_(type, level) {}
 
-  /// Encodes `count` values. `plain` or `coded` may be null: that part is not written, but its size
-  /// is still right for `plain`, and zero for `coded`. Returned sizes are multiples of
-  /// kBlockAlignment; there must be room for max_sizes(count).
-  PartSizes encode(const uint8_t* src, size_t count, uint8_t* plain, uint8_t* coded);
+  /// Looks at the whole frame first. False: it is better sent raw.
+  bool begin(const uint8_t* src, size_t count) { return planner_.begin(src, count); }
+
+  /// Encodes the frame's next `count` values, behind which there are `after` more. `plain` or
+  /// `coded` may be null: that part is not written, but its size is still right for `plain`, and
+  /// zero for `coded`. Returned sizes are multiples of kBlockAlignment; there must be room for
+  /// max_sizes(count).
+  PartSizes encode(const uint8_t* src, size_t count, size_t after, uint8_t* plain, uint8_t* coded);
 
   /// Most bytes that a block of `count` values takes.
   static PartSizes max_sizes(const LevTraits& traits, size_t count);
@@ -55,6 +60,7 @@ class BlockEncoder {
   LevTraits traits_;
   CodecLevel level_;
   CodecScratch::State& scratch_;
+  Planner planner_;
   BlockDescriptor block_;
   const uint8_t* values_ = nullptr;  ///< what is split into planes
   unsigned rotation_ = 1;            ///< before splitting

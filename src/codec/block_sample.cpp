@@ -26,64 +26,124 @@ uint64_t zigzag(T difference) {
 }
 
 template <class T>
-void take_run(const uint8_t* src, size_t first, size_t length, bool differences,
-              BlockSample* sample) {
-  size_t out = sample->count;
-  T previous = std::rotl(load<T>(src + (first == 0 ? 0 : first - 1) * sizeof(T)), 1);
-  for (size_t i = 0; i < length; ++i, ++out) {
-    const T value = std::rotl(load<T>(src + (first + i) * sizeof(T)), 1);
-    sample->values[out] = value;
-    sample->zeros += value <= 1;
-    sample->minus_zeros += value == 1;
-    if (differences) sample->differences[out] = zigzag<T>(static_cast<T>(value - previous));
-    previous = value;
+void take(const uint8_t* src, const SamplePlaces places, bool differences, BlockSample* sample) {
+  uint64_t* const values = sample->values.data();
+  uint64_t* const all_differences = sample->differences.data();
+  size_t out = 0;
+  for (size_t run = 0; run < places.runs; ++run) {
+    const uint8_t* here = src + run * places.stride * sizeof(T);
+    for (size_t i = 0; i < places.length; ++i)
+      values[out + i] = std::rotl(load<T>(here + i * sizeof(T)), 1);
+    if (differences) {
+      T previous = std::rotl(load<T>(run == 0 ? here : here - sizeof(T)), 1);
+      for (size_t i = 0; i < places.length; ++i) {
+        const auto value = static_cast<T>(values[out + i]);
+        all_differences[out + i] = zigzag<T>(static_cast<T>(value - previous));
+        previous = value;
+      }
+    }
+    out += places.length;
   }
   sample->count = out;
 }
 
-template <class T>
-void take(const uint8_t* src, size_t count, size_t wanted, bool differences, BlockSample* sample) {
-  sample->count = sample->equal = sample->zeros = sample->minus_zeros = 0;
-  if (count <= wanted) {
-    take_run<T>(src, 0, count, differences, sample);
-  } else {
-    const size_t runs = std::max<size_t>(1, wanted / kRun);
-    const size_t stride = (count - kRun) / std::max<size_t>(1, runs - 1);
-    for (size_t run = 0; run < runs; ++run)
-      take_run<T>(src, run * stride, kRun, differences, sample);
+/// Adds the bytes value >> down, or with `wraps` rotated within `bits`.
+template <bool kSkipZeros, bool kWraps>
+void count_bytes(const uint64_t* values, size_t count, unsigned down, unsigned bits,
+                 HistogramBuilder& builder) {
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t value = values[i];
+    if (kSkipZeros && value <= 1) continue;
+    const uint64_t byte = kWraps ? value >> down | value << (bits - down) : value >> down;
+    builder.add(static_cast<uint8_t>(byte), i);
   }
-  const uint64_t middle = sample->values[sample->count / 2];
-  for (size_t i = 0; i < sample->count; ++i) sample->equal += sample->values[i] == middle;
 }
 
 }  // namespace
 
-void take_sample(const uint8_t* src, size_t count, size_t size, size_t wanted, bool differences,
-                 BlockSample* sample) {
+SamplePlaces sample_places(size_t count, size_t wanted) {
   wanted = std::min(wanted, kMaxSamples);
-  switch (size) {
-    case 1:
-      return take<uint8_t>(src, count, wanted, differences, sample);
-    case 2:
-      return take<uint16_t>(src, count, wanted, differences, sample);
-    case 4:
-      return take<uint32_t>(src, count, wanted, differences, sample);
-    default:
-      return take<uint64_t>(src, count, wanted, differences, sample);
-  }
+  if (count <= wanted) return {1, count, count};
+  const size_t runs = std::max<size_t>(1, wanted / kRun);
+  return {runs, kRun, (count - kRun) / std::max<size_t>(1, runs - 1)};
 }
 
-void add_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
-               unsigned rotation, size_t plane, bool skip_zeros, ByteHistogram* histogram) {
+void take_sample(const uint8_t* src, const SamplePlaces& places, size_t size, bool differences,
+                 BlockSample* sample) {
+  switch (size) {
+    case 1:
+      take<uint8_t>(src, places, differences, sample);
+      break;
+    case 2:
+      take<uint16_t>(src, places, differences, sample);
+      break;
+    case 4:
+      take<uint32_t>(src, places, differences, sample);
+      break;
+    default:
+      take<uint64_t>(src, places, differences, sample);
+  }
+  size_t equal = 0;
+  size_t zeros = 0;
+  size_t minus_zeros = 0;
+  const uint64_t middle = sample->values[sample->count / 2];
+  for (size_t i = 0, count = sample->count; i < count; ++i) {
+    const uint64_t value = sample->values[i];
+    equal += value == middle;
+    zeros += value <= 1;
+    minus_zeros += value == 1;
+  }
+  sample->equal = equal;
+  sample->zeros = zeros;
+  sample->minus_zeros = minus_zeros;
+}
+
+void count_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
+                 unsigned rotation, size_t plane, bool skip_zeros, ByteHistogram* histogram) {
   // Rotated left, byte `plane` holds the bits that stand `rotation` lower; they wrap within the
   // type.
   const unsigned bits = 8 * static_cast<unsigned>(size);
   const unsigned down = (8 * static_cast<unsigned>(plane) + bits - rotation) % bits;
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t value = values[i];
-    if (skip_zeros && value <= 1) continue;
-    const uint64_t byte = down + 8 <= bits ? value >> down : value >> down | value << (bits - down);
-    histogram->add(static_cast<uint8_t>(byte));
+  HistogramBuilder builder;
+  if (down + 8 > bits)
+    count_bytes<false, true>(values.data(), count, down, bits, builder);
+  else if (skip_zeros)
+    count_bytes<true, false>(values.data(), count, down, bits, builder);
+  else
+    count_bytes<false, false>(values.data(), count, down, bits, builder);
+  builder.finish(histogram);
+}
+
+bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
+                        unsigned rotation, size_t plane) {
+  constexpr size_t kLooked = 256;
+  // Of 256 random bytes 162 are different, give or take 6; with half a bit less in them, 137.
+  constexpr int kFewest = 146;
+  if (count < kLooked) return false;
+  const unsigned bits = 8 * static_cast<unsigned>(size);
+  const unsigned down = (8 * static_cast<unsigned>(plane) + bits - rotation) % bits;
+  const unsigned up = (bits - down) % bits;
+  const size_t step = count / kLooked;
+  std::array<uint8_t, 256> seen{};
+  for (size_t i = 0; i < kLooked; ++i) {
+    const uint64_t value = values[i * step];
+    seen[static_cast<uint8_t>(value >> down | value << up)] = 1;
+  }
+  int different = 0;
+  for (uint8_t one : seen) different += one;
+  return different >= kFewest;
+}
+
+uint64_t rotated_value(const uint8_t* src, size_t size) {
+  switch (size) {
+    case 1:
+      return std::rotl(load<uint8_t>(src), 1);
+    case 2:
+      return std::rotl(load<uint16_t>(src), 1);
+    case 4:
+      return std::rotl(load<uint32_t>(src), 1);
+    default:
+      return std::rotl(load<uint64_t>(src), 1);
   }
 }
 

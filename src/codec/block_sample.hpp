@@ -23,13 +23,29 @@ struct BlockSample {
   size_t minus_zeros = 0;
 };
 
-/// Takes about `wanted` (at most kMaxSamples) of `count` values of `size` bytes.
-void take_sample(const uint8_t* src, size_t count, size_t size, size_t wanted, bool differences,
+/// Where samples are taken: `runs` runs of `length` neighbours, `stride` values apart.
+struct SamplePlaces {
+  size_t runs;
+  size_t length;
+  size_t stride;
+};
+/// The places for about `wanted` (at most kMaxSamples) of `count` values.
+SamplePlaces sample_places(size_t count, size_t wanted);
+
+void take_sample(const uint8_t* src, const SamplePlaces& places, size_t size, bool differences,
                  BlockSample* sample);
 
 /// Histogram of byte `plane` of the values, rotated left by `rotation` more. With `skip_zeros` only
 /// values that are not zero count.
-void add_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
-               unsigned rotation, size_t plane, bool skip_zeros, ByteHistogram* histogram);
+void count_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
+                 unsigned rotation, size_t plane, bool skip_zeros, ByteHistogram* histogram);
+
+/// True when 256 of the bytes that count_plane() would count are as different as random ones. Much
+/// cheaper than a histogram; may only be wrong about bytes that hold little.
+bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
+                        unsigned rotation, size_t plane);
+
+/// The value rotated left by one, as samples hold it.
+uint64_t rotated_value(const uint8_t* src, size_t size);
 
 }  // namespace uzip

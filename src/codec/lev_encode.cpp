@@ -35,7 +35,9 @@ class FrameWriter {
     if (stage == LevStage::kBoth) coded_begin_ = lev_bound(type, count).plain;
   }
 
-  void write(const uint8_t* src) {
+  /// False: the frame is better sent raw, and nothing was written.
+  bool write(const uint8_t* src) {
+    if (!encoder_.begin(src, count_)) return false;
     const size_t size = lev_traits(type_).size;
     if (stage_ != LevStage::kPlain) write_head();
     for (size_t b = 0; b < blocks_; ++b) {
@@ -44,6 +46,7 @@ class FrameWriter {
       write_block(b, src + begin * size, values);
     }
     if (stage_ == LevStage::kBoth) move_coded(plain_bytes_);
+    return true;
   }
 
   size_t plain_bytes() const { return plain_bytes_; }
@@ -68,7 +71,8 @@ class FrameWriter {
         coded = body_ + coded_begin_ + coded_bytes_;
       }
     }
-    const PartSizes sizes = encoder_.encode(src, values, plain, coded);
+    const PartSizes sizes =
+        encoder_.encode(src, values, count_ - (index << log2_) - values, plain, coded);
     plain_bytes_ += sizes.plain;
     if (coded == nullptr) return;
     const LevTableEntry entry{static_cast<uint32_t>(sizes.plain),
@@ -121,14 +125,16 @@ EncodedSizes lev_bound(DataType type, size_t count) {
 Status lev_encode(LevStage stage, DataType type, CodecLevel level, const void* src, size_t count,
                   std::span<std::byte> body, CodecScratch& scratch, FrameHeader& header) {
   const auto* bytes = static_cast<const uint8_t*>(src);
-  const bool decided = stage == LevStage::kCoded;
-  if (!is_float(type) || (!decided && !coding_pays(type, level, bytes, count))) {
+  if (!is_float(type) || count == 0) {
     make_raw(type, count, header);
     return {};
   }
   UZIP_RETURN_IF_ERROR(check_room(stage, type, count, body.size()));
   FrameWriter writer(stage, type, level, count, body, scratch);
-  writer.write(bytes);
+  if (!writer.write(bytes)) {
+    make_raw(type, count, header);
+    return {};
+  }
   header.codec = kLevCodec.id;
   header.type = static_cast<uint8_t>(type);
   header.count = count;

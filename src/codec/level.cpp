@@ -50,42 +50,42 @@ void add_neighbours(Ranking& ranking, unsigned fields, unsigned wanted) {
   while (ranking.count < wanted) ranking.symbols[ranking.count++] = ranking.symbols[0];
 }
 
-/// All costs are those of the sample.
-class Search {
- public:
-  Search(const Ranking& ranking, uint32_t total, size_t count, unsigned max_levels)
-      : ranking_(ranking), total_(total), max_levels_(max_levels) {
-    // What a level costs in the descriptor weighs more in a small sequence.
-    for (unsigned width = 1; width <= 4; ++width)
-      described_[width] = (32 + 8 * ((1u << width) - 1)) * kCostUnit * total / count;
-  }
+/// Cheapest widths for fields of this ranking; costs are those of the sample. What is left to code
+/// after some levels depends only on how many symbols these have, so the table has one row for each
+/// number of levels and one entry for each number of symbols.
+uint64_t best_widths(const Ranking& ranking, uint32_t total, size_t count, unsigned max_levels,
+                     std::array<uint8_t, kMaxLevels>* widths) {
+  // What a level costs in the descriptor weighs more in a small sequence.
+  std::array<uint64_t, 5> described{};
+  for (unsigned width = 1; width <= 4; ++width)
+    described[width] = (32 + 8 * ((1u << width) - 1)) * kCostUnit * total / count;
 
-  /// Cheapest way to code what is left after `offset` symbols; the widths are in `best` from
-  /// `level` on.
-  uint64_t cost(unsigned level, unsigned offset, std::array<uint8_t, kMaxLevels>* best) const {
-    const uint64_t left = total_ - ranking_.mass[std::min<unsigned>(offset, kMaxSymbols)];
-    const uint64_t raw = 8 * left * kCostUnit;
-    if (level == max_levels_ || (level > 0 && left == 0)) return raw;
-    uint64_t lowest = level == 0 ? UINT64_MAX : raw;
-    for (unsigned width = 1; width <= 4; ++width) {
-      std::array<uint8_t, kMaxLevels> rest{};
-      const uint64_t own = width * left * kCostUnit + described_[width];
-      if (own >= lowest) break;
-      const uint64_t all = own + cost(level + 1, offset + (1u << width) - 1, &rest);
-      if (all >= lowest) continue;
-      lowest = all;
-      *best = rest;
-      (*best)[level] = static_cast<uint8_t>(width);
+  std::array<uint64_t, kMaxSymbols + 1> after;  // cost of what is left after the levels before
+  std::array<std::array<uint8_t, kMaxSymbols + 1>, kMaxLevels> choice{};
+  for (unsigned offset = 0; offset <= 15 * max_levels; ++offset)
+    after[offset] = 8 * kCostUnit * (total - ranking.mass[offset]);
+  for (unsigned level = max_levels; level-- > 0;) {
+    // An entry is overwritten only after all entries that need it: levels look at higher offsets.
+    for (unsigned offset = level; offset <= 15 * level; ++offset) {
+      const uint64_t left = total - ranking.mass[offset];
+      uint64_t lowest = level == 0 ? UINT64_MAX : 8 * kCostUnit * left;
+      for (unsigned width = 1; width <= 4; ++width) {
+        const uint64_t cost =
+            width * kCostUnit * left + described[width] + after[offset + (1u << width) - 1];
+        if (cost >= lowest) continue;
+        lowest = cost;
+        choice[level][offset] = static_cast<uint8_t>(width);
+      }
+      after[offset] = lowest;
     }
-    return lowest;
   }
-
- private:
-  const Ranking& ranking_;
-  uint64_t total_;
-  unsigned max_levels_;
-  std::array<uint64_t, 5> described_{};
-};
+  unsigned offset = 0;
+  for (unsigned level = 0; level < max_levels && choice[level][offset] != 0; ++level) {
+    (*widths)[level] = choice[level][offset];
+    offset += (1u << choice[level][offset]) - 1;
+  }
+  return after[0];
+}
 
 /// Levels for the fields byte >> shift; returns their cost in the sample.
 uint64_t choose_levels(const ByteHistogram& histogram, size_t count, unsigned max_levels,
@@ -100,7 +100,7 @@ uint64_t choose_levels(const ByteHistogram& histogram, size_t count, unsigned ma
   }
   Ranking ranking = rank_fields(*counts, fields);
   std::array<uint8_t, kMaxLevels> widths{};
-  const uint64_t cost = Search(ranking, histogram.total, count, max_levels).cost(0, 0, &widths);
+  const uint64_t cost = best_widths(ranking, histogram.total, count, max_levels, &widths);
   record->shift = static_cast<uint8_t>(shift);
   record->widths = widths;
   record->levels = 0;
@@ -113,11 +113,25 @@ uint64_t choose_levels(const ByteHistogram& histogram, size_t count, unsigned ma
 
 }  // namespace
 
-bool ByteHistogram::looks_random() const {
-  // Random bytes have total^2 / 512 equal pairs, give or take total / 22; a saving of 1/16 needs
-  // more.
-  const uint64_t expected = uint64_t{total} * total / 512;
-  return varying() == 0xff && pairs <= expected + expected / 4 + total / 8;
+void HistogramBuilder::finish(ByteHistogram* histogram) const {
+  const uint32_t* const even = counts_[0].data();
+  const uint32_t* const odd = counts_[1].data();
+  std::array<uint32_t, 256> sums;
+  uint32_t total = 0;
+  uint32_t any = 0;
+  uint32_t every = 0xff;
+  for (uint32_t i = 0; i < 256; ++i) {
+    const uint32_t count = even[i] + odd[i];
+    const uint32_t occurs = 0u - static_cast<uint32_t>(count != 0);
+    sums[i] = count;
+    total += count;
+    any |= occurs & i;
+    every &= ~occurs | i;
+  }
+  histogram->counts = sums;
+  histogram->total = total;
+  histogram->all_or = static_cast<uint8_t>(any);
+  histogram->all_and = static_cast<uint8_t>(every);
 }
 
 uint64_t choose_record(const ByteHistogram& histogram, size_t count, unsigned max_levels,
@@ -135,7 +149,7 @@ uint64_t choose_record(const ByteHistogram& histogram, size_t count, unsigned ma
     best.stored = static_cast<uint8_t>((1u << best.shift) - 1);
     lowest = 8 * bit;
   }
-  if (std::popcount(varying) > 1 && !histogram.looks_random()) {
+  if (std::popcount(varying) > 1) {
     uint64_t previous = UINT64_MAX;
     for (unsigned shift = shifts.first; shift <= shifts.last && varying >> shift != 0; ++shift) {
       const unsigned below = (1u << shift) - 1;

@@ -13,19 +13,21 @@ namespace uzip {
 struct ByteHistogram {
   std::array<uint32_t, 256> counts{};
   uint32_t total = 0;
-  uint64_t pairs = 0;  ///< pairs of equal bytes
   uint8_t all_or = 0;
   uint8_t all_and = 0xff;
 
-  void add(uint8_t byte) {
-    pairs += counts[byte]++;
-    all_or |= byte;
-    all_and &= byte;
-    ++total;
-  }
   unsigned varying() const { return all_or & ~unsigned{all_and} & 0xffu; }
-  /// True when equal bytes are as rare as in random ones, so that only constant bits can be saved.
-  bool looks_random() const;
+};
+
+/// Fills a histogram. Neighbours are counted in different tables, since equal ones would wait for
+/// each other.
+class HistogramBuilder {
+ public:
+  void add(uint8_t byte, size_t index) { ++counts_[index % 2][byte]; }
+  void finish(ByteHistogram* histogram) const;
+
+ private:
+  std::array<std::array<uint32_t, 256>, 2> counts_{};
 };
 
 /// Costs are in bits for the whole sequence, times kCostUnit.

@@ -13,22 +13,28 @@ namespace {
 
 constexpr size_t kSmallestCodedCount = 96;  ///< below, a frame's own tables would eat the gain
 
+/// Size of the sample that tells whether the last plan still fits.
+constexpr size_t kCheckRuns = 16;
+constexpr size_t kCheckLength = 4;
+constexpr size_t kCheckSamples = kCheckRuns * kCheckLength;
+
 /// What a level may spend time on.
 struct Effort {
   size_t samples;
   unsigned levels;
   unsigned shifts;  ///< of a plane's field that are tried
   bool differences;
+  size_t reuse_bytes;  ///< elements after which a plan is made anew
 };
 
 Effort effort_of(CodecLevel level) {
   switch (level) {
     case CodecLevel::kFastest:
-      return {512, 1, 1, false};
+      return {256, 1, 1, false, size_t{1} << 20};
     case CodecLevel::kBalanced:
-      return {512, 2, 3, true};
+      return {512, 2, 3, true, size_t{1} << 19};
     default:
-      return {1024, 4, 6, true};
+      return {1024, 4, 6, true, size_t{1} << 19};
   }
 }
 
@@ -36,12 +42,6 @@ uint64_t load_value(const uint8_t* src, size_t size) {
   uint64_t value = 0;
   std::memcpy(&value, src, size);
   return value;
-}
-
-uint64_t rotate_left_by_one(uint64_t value, size_t size) {
-  const unsigned bits = 8 * static_cast<unsigned>(size);
-  const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-  return (value << 1 | value >> (bits - 1)) & mask;
 }
 
 /// Few values differ from one that all others have: a constant with exceptions.
@@ -75,17 +75,25 @@ struct View {
   size_t count;  ///< values of the block that go into the planes
 };
 
-/// Plans all planes and returns their cost.
+/// Plans all planes and returns their cost. `top`, if not null, receives the top plane's histogram.
 uint64_t plan_planes(const LevTraits& traits, const Effort& effort, const View& view,
-                     BlockDescriptor* plan) {
+                     BlockDescriptor* plan, ByteHistogram* top = nullptr) {
   uint64_t cost = 0;
   for (size_t p = traits.size; p-- > 0;) {
+    const bool is_top = p == traits.size - 1;
+    if (!is_top && !view.skip_zeros &&
+        plane_looks_random(*view.values, view.samples, traits.size, view.rotation, p)) {
+      plan->planes[p] = SequenceRecord{};
+      plan->planes[p].stored = 0xff;
+      cost += 8 * kCostUnit * view.count;
+      continue;
+    }
     ByteHistogram histogram;
-    add_plane(*view.values, view.samples, traits.size, view.rotation, p, view.skip_zeros,
-              &histogram);
+    count_plane(*view.values, view.samples, traits.size, view.rotation, p, view.skip_zeros,
+                &histogram);
+    if (top != nullptr && is_top) *top = histogram;
     ShiftRange shifts{0, effort.shifts - 1, false};
-    if (p == traits.size - 1 && traits.top_shift > 0)
-      shifts = {traits.top_shift, traits.top_shift, true};
+    if (is_top && traits.top_shift > 0) shifts = {traits.top_shift, traits.top_shift, true};
     cost += choose_record(histogram, view.count, effort.levels, shifts, &plan->planes[p]);
   }
   plan->rotation = static_cast<uint8_t>(view.rotation);
@@ -106,11 +114,22 @@ uint64_t plan_without_zeros(const LevTraits& traits, const Effort& effort,
 /// Plans differences, if they are small. Returns the cost.
 uint64_t plan_differences(const LevTraits& traits, const Effort& effort, const BlockSample& sample,
                           size_t count, uint64_t to_beat, BlockDescriptor* plan) {
-  uint64_t significant = 0;
-  for (size_t i = 0; i < sample.count; ++i)
-    significant += static_cast<uint64_t>(std::bit_width(sample.differences[i]));
-  // Below its highest bit a difference is random; where that bit is costs a bit or more.
-  if (significant * count / sample.count * kCostUnit >= to_beat) return UINT64_MAX;
+  // Below its highest bit a difference is random; where that bit is can be coded like anything
+  // else.
+  HistogramBuilder lengths;
+  uint64_t below = 0;
+  for (size_t i = 0; i < sample.count; ++i) {
+    const auto length = static_cast<unsigned>(std::bit_width(sample.differences[i]));
+    lengths.add(static_cast<uint8_t>(length), i);
+    below += length - (length > 0);
+  }
+  const uint64_t least = below * count / sample.count * kCostUnit;
+  if (least + count * kCostUnit >= to_beat) return UINT64_MAX;
+  ByteHistogram histogram;
+  lengths.finish(&histogram);
+  SequenceRecord record;
+  if (least + choose_record(histogram, count, kMaxLevels, {0, 0, false}, &record) >= to_beat)
+    return UINT64_MAX;
   plan->delta = true;
   uint64_t lowest = UINT64_MAX;
   BlockDescriptor best;
@@ -126,11 +145,12 @@ uint64_t plan_differences(const LevTraits& traits, const Effort& effort, const B
 }
 
 /// Plans the planes of a block that is not constant; returns the cost in bits times kCostUnit.
+/// `top` is the histogram of the values' top plane.
 uint64_t plan_values(const LevTraits& traits, const Effort& effort, const BlockSample& sample,
-                     size_t count, BlockDescriptor* plan) {
+                     size_t count, BlockDescriptor* plan, ByteHistogram* top) {
   const BlockDescriptor empty = *plan;
   uint64_t cost =
-      plan_planes(traits, effort, {&sample.values, sample.count, 0, false, count}, plan);
+      plan_planes(traits, effort, {&sample.values, sample.count, 0, false, count}, plan, top);
   auto consider = [&](uint64_t other_cost, const BlockDescriptor& other) {
     if (other_cost == UINT64_MAX || other_cost + other_cost / 64 >= cost) return;
     cost = other_cost;
@@ -160,49 +180,158 @@ unsigned block_log2(DataType, CodecLevel, size_t count) {
   return log2;
 }
 
-void plan_block(const CodecKernels& kernels, DataType type, CodecLevel level, const uint8_t* src,
-                size_t count, BlockDescriptor* plan) {
-  const LevTraits traits = lev_traits(type);
+void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, SequenceRecord* record) {
   const Effort effort = effort_of(level);
-  *plan = BlockDescriptor{};
-  plan->values = plan->kept = static_cast<uint32_t>(count);
-  BlockSample sample;
-  take_sample(src, count, traits.size, effort.samples, effort.differences, &sample);
-  if (sample.equal * 16 >= sample.count * 15 &&
-      plan_constant(kernels, traits.size, src, count, plan))
-    return;
-  plan_values(traits, effort, sample, count, plan);
-  if (plan->delta) plan->base = rotate_left_by_one(load_value(src, traits.size), traits.size);
+  HistogramBuilder builder;
+  for (size_t i = 0; i < count; ++i) builder.add(bytes[i], i);
+  ByteHistogram histogram;
+  builder.finish(&histogram);
+  choose_record(histogram, count, effort.levels, {0, effort.shifts - 1, false}, record);
 }
 
-bool coding_pays(DataType type, CodecLevel level, const uint8_t* src, size_t count) {
+Planner::Planner(DataType type, CodecLevel level)
+    : type_(type), traits_(lev_traits(type)), level_(level) {}
+
+bool Planner::begin(const uint8_t* src, size_t count) {
   if (count < kSmallestCodedCount) return false;
   constexpr size_t kProbeBytes = size_t{2} << 20;
   constexpr size_t kMostProbes = 4;
-  const LevTraits traits = lev_traits(type);
-  const Effort effort = effort_of(level);
-  auto pays = [&](const uint8_t* from, size_t values) {
-    BlockSample sample;
-    take_sample(from, values, traits.size, effort.samples / 2, effort.differences, &sample);
-    if (sample.equal * 2 > sample.count) return true;
-    BlockDescriptor plan;
-    const uint64_t raw = 8 * traits.size * kCostUnit * values;
-    return plan_values(traits, effort, sample, values, &plan) < raw - raw / 64;
-  };
-  if (pays(src, count)) return true;
+  if (probe(src, count, true)) return true;
   // The whole may look random where its parts do not.
-  const size_t block = size_t{1} << block_log2(type, level, count);
-  const size_t probes = std::min(count * traits.size / kProbeBytes, kMostProbes);
-  for (size_t probe = 0; probe < probes; ++probe)
-    if (pays(src + probe * (count / probes) * traits.size, block)) return true;
+  const size_t block = size_t{1} << block_log2(type_, level_, count);
+  const size_t probes = std::min(count * traits_.size / kProbeBytes, kMostProbes);
+  for (size_t i = 0; i < probes; ++i)
+    if (probe(src + i * (count / probes) * traits_.size, block, false)) return true;
   return false;
 }
 
-void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, SequenceRecord* record) {
-  const Effort effort = effort_of(level);
-  ByteHistogram histogram;
-  for (size_t i = 0; i < count; ++i) histogram.add(bytes[i]);
-  choose_record(histogram, count, effort.levels, {0, effort.shifts - 1, false}, record);
+bool Planner::probe(const uint8_t* src, size_t count, bool whole) {
+  const Effort effort = effort_of(level_);
+  take_sample(src, sample_places(count, effort.samples), traits_.size, effort.differences,
+              &sample_);
+  if (sample_.equal * 2 > sample_.count) return true;
+  BlockDescriptor plan;
+  ByteHistogram top;
+  const uint64_t raw = 8 * traits_.size * kCostUnit * count;
+  if (plan_values(traits_, effort, sample_, count, &plan, &top) >= raw - raw / 64) return false;
+  // What fits the whole is the first guess for the first blocks.
+  if (whole && !plan.delta && !plan.zeros) remember(plan, top);
+  return true;
+}
+
+void Planner::plan(const CodecKernels& kernels, const uint8_t* src, size_t count, size_t after,
+                   BlockDescriptor* plan) {
+  if (after > 0) prefetch(src + count * traits_.size, std::min(after, count));
+  if (reusable_ > 0 && still_fits(src, count)) {
+    --reusable_;
+    *plan = last_;
+    plan->values = plan->kept = static_cast<uint32_t>(count);
+    return;
+  }
+  reusable_ = 0;
+  const Effort effort = effort_of(level_);
+  *plan = BlockDescriptor{};
+  plan->values = plan->kept = static_cast<uint32_t>(count);
+  take_sample(src, sample_places(count, effort.samples), traits_.size, effort.differences,
+              &sample_);
+  if (sample_.equal * 16 >= sample_.count * 15 &&
+      plan_constant(kernels, traits_.size, src, count, plan))
+    return;
+  ByteHistogram top;
+  plan_values(traits_, effort, sample_, count, plan, &top);
+  if (plan->delta)
+    plan->base = rotated_value(src, traits_.size);
+  else if (!plan->zeros)
+    remember(*plan, top);
+}
+
+void Planner::remember(const BlockDescriptor& plan, const ByteHistogram& top) {
+  const SequenceRecord& record = plan.planes[traits_.size - 1];
+  last_ = plan;
+  const size_t block = traits_.size << block_log2(type_, level_, kMaxBlockValues);
+  reusable_ = static_cast<unsigned>(effort_of(level_).reuse_bytes / block);
+  varying_ = 0;
+  for (size_t p = 0; p < traits_.size; ++p)
+    if (plan.planes[p].stored == 0xff) varying_ |= uint64_t{0xff} << (8 * p);
+  unsigned bits = 0;
+  size_t symbol = 0;
+  bits_.fill(0);
+  for (unsigned l = 0; l < record.levels; ++l) bits += record.widths[l];
+  if (record.levels > 0) bits_.fill(static_cast<uint8_t>(bits + 8));
+  bits = 0;
+  for (unsigned l = 0; l < record.levels; ++l) {
+    bits += record.widths[l];
+    for (unsigned i = 0; i < (1u << record.widths[l]) - 1; ++i) {
+      uint8_t& cost = bits_[record.symbols[symbol++]];
+      cost = std::min(cost, static_cast<uint8_t>(bits));
+    }
+  }
+  uint64_t total = 0;
+  for (unsigned i = 0; i < 256; ++i)
+    total += uint64_t{top.counts[i]} * bits_[i >> (record.shift & 7)];
+  expected_bits_ = total * kCheckSamples / top.total;
+}
+
+namespace {
+
+/// What a few values of a block say about a plan.
+struct SmallSample {
+  uint64_t any = 0;
+  uint64_t every = ~uint64_t{0};
+  uint64_t zeros = 0;
+  uint64_t bits = 0;  ///< that the fields value >> down would take
+
+  template <class T>
+  void take(const uint8_t* src, size_t step, unsigned down,
+            const std::array<uint8_t, 256>& bits_of_field) {
+    for (size_t run = 0; run < kCheckRuns; ++run, src += step * sizeof(T)) {
+      for (size_t i = 0; i < kCheckLength; ++i) {
+        T value;
+        std::memcpy(&value, src + i * sizeof(T), sizeof value);
+        value = std::rotl(value, 1);
+        any |= value;
+        every &= value;
+        zeros += value <= 1;
+        bits += bits_of_field[value >> down];
+      }
+    }
+  }
+};
+
+}  // namespace
+
+/// Looks at a few values only. A plan that fits badly is found at once; one that fits a little
+/// worse is replaced soon anyway.
+bool Planner::still_fits(const uint8_t* src, size_t count) const {
+  const SamplePlaces places = sample_places(count, effort_of(level_).samples);
+  if (places.runs < kCheckRuns) return false;
+  const size_t step = places.runs / kCheckRuns * places.stride;
+  const unsigned down =
+      static_cast<unsigned>(8 * traits_.size - 8) + (last_.planes[traits_.size - 1].shift & 7u);
+  SmallSample seen;
+  switch (traits_.size) {
+    case 1:
+      seen.take<uint8_t>(src, step, down, bits_);
+      break;
+    case 2:
+      seen.take<uint16_t>(src, step, down, bits_);
+      break;
+    case 4:
+      seen.take<uint32_t>(src, step, down, bits_);
+      break;
+    default:
+      seen.take<uint64_t>(src, step, down, bits_);
+  }
+  if ((seen.any & ~seen.every & varying_) != varying_ || seen.zeros > kCheckSamples / 6)
+    return false;
+  return seen.bits * 8 <= expected_bits_ * 9 + 8 && seen.bits * 8 >= expected_bits_ * 7;
+}
+
+/// Asks for the places of the next block's sample, so that taking it doesn't wait for memory.
+void Planner::prefetch(const uint8_t* src, size_t count) const {
+  const SamplePlaces places = sample_places(count, effort_of(level_).samples);
+  for (size_t run = 0; run < places.runs; ++run)
+    __builtin_prefetch(src + run * places.stride * traits_.size);
 }
 
 }  // namespace uzip

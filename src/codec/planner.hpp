@@ -1,9 +1,10 @@
-// Looks at a sample of a block and decides how to code it. A plan is a function of the block's
-// elements, the type and the level alone, so both stages of an encoding, and every CPU, find the
-// same one.
+// Looks at samples of a frame and decides how to code each block. A plan is a function of the
+// frame's elements, the type and the level alone, so both stages of an encoding, and every CPU,
+// find the same one.
 #pragma once
 
 #include "codec/block.hpp"
+#include "codec/block_sample.hpp"
 #include "codec/codec.hpp"
 #include "codec/cpu/kernels.hpp"
 
@@ -20,15 +21,40 @@ LevTraits lev_traits(DataType type);
 /// Log2 of the values in a block.
 unsigned block_log2(DataType type, CodecLevel level, size_t count);
 
-/// Plans the block of `count` values, 1 ... kMaxBlockValues. A constant block's exceptions are
-/// counted.
-void plan_block(const CodecKernels& kernels, DataType type, CodecLevel level, const uint8_t* src,
-                size_t count, BlockDescriptor* plan);
-
-/// False when a sample of the whole frame says that coding would save next to nothing.
-bool coding_pays(DataType type, CodecLevel level, const uint8_t* src, size_t count);
-
 /// The best record for a sequence that is at hand, from the histogram of all of it.
 void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, SequenceRecord* record);
+
+/// Plans the blocks of a frame, in their order.
+class Planner {
+ public:
+  Planner(DataType type, CodecLevel level);
+
+  /// Looks at the frame's `count` values, before the first plan(). False: coding would save next to
+  /// nothing.
+  bool begin(const uint8_t* src, size_t count);
+
+  /// Plans the next block, 1 ... kMaxBlockValues values. A constant block's exceptions are counted.
+  /// `after` are the values that the frame has after this block.
+  void plan(const CodecKernels& kernels, const uint8_t* src, size_t count, size_t after,
+            BlockDescriptor* plan);
+
+ private:
+  bool probe(const uint8_t* src, size_t count, bool whole);
+  bool still_fits(const uint8_t* src, size_t count) const;
+  void remember(const BlockDescriptor& plan, const ByteHistogram& top);
+  void prefetch(const uint8_t* src, size_t count) const;
+
+  DataType type_;
+  LevTraits traits_;
+  CodecLevel level_;
+  BlockSample sample_;
+
+  // The last plan, used again while small samples say that it fits.
+  BlockDescriptor last_;
+  unsigned reusable_ = 0;  ///< blocks that may still use it
+  uint64_t varying_ = 0;   ///< bits of a value that a plan without constants expects to vary
+  std::array<uint8_t, 256> bits_{};  ///< of each field of the top plane
+  uint64_t expected_bits_ = 0;       ///< of kCheckSamples fields
+};
 
 }  // namespace uzip

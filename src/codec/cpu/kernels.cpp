@@ -7,13 +7,29 @@
 #include "codec/cpu/kernels.hpp"
 
 namespace uzip {
-const CodecKernels& codec_kernels() {
-  switch (cpu_target()) {
-#if defined(UZIP_HAVE_AVX512_KERNELS)
+namespace {
+
+[[maybe_unused]] bool has_gfni() {
+#if defined(__x86_64__)
+  static const bool result = __builtin_cpu_supports("gfni") != 0;
+  return result;
+#else
+  return false;
 #endif
-    default:
-      return kScalarCodecKernels;
-  }
+}
+
+}  // namespace
+
+const CodecKernels& codec_kernels() {
+  const CpuTarget target = cpu_target();
+#if defined(UZIP_HAVE_AVX512_KERNELS)
+  if (target == CpuTarget::kAvx512 && has_gfni()) return kAvx512CodecKernels;
+#endif
+#if defined(UZIP_HAVE_AVX2_KERNELS)
+  if (target == CpuTarget::kAvx2 || target == CpuTarget::kAvx512) return kAvx2CodecKernels;
+#endif
+  static_cast<void>(target);
+  return kScalarCodecKernels;
 }
 
 }  // namespace uzip

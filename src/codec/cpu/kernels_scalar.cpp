@@ -1,5 +1,7 @@
 // Portable kernels, written so that a compiler can keep them in registers: eight bytes at a time in
 // one word.
+#include "codec/cpu/kernels_scalar.hpp"
+
 #include "codec/cpu/kernels.hpp"
 
 #include <array>
@@ -243,7 +245,65 @@ void bit_range(const uint8_t* bytes, size_t count, uint8_t* all_or, uint8_t* all
   *all_and = static_cast<uint8_t>(every);
 }
 
-size_t repeat_length(const uint8_t* bytes, size_t count, unsigned period) {
+}  // namespace
+
+void scalar_delta_1(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  delta<uint8_t>(src, count, base, dst);
+}
+void scalar_undelta_1(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  undelta<uint8_t>(src, count, base, dst);
+}
+size_t scalar_remove_zeros_1(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                             uint8_t* signs) {
+  return remove_zeros<uint8_t>(src, count, dst, kept, signs);
+}
+void scalar_insert_zeros_1(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                           size_t count, uint8_t* dst) {
+  insert_zeros<uint8_t>(src, kept, signs, count, dst);
+}
+void scalar_delta_2(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  delta<uint16_t>(src, count, base, dst);
+}
+void scalar_undelta_2(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  undelta<uint16_t>(src, count, base, dst);
+}
+size_t scalar_remove_zeros_2(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                             uint8_t* signs) {
+  return remove_zeros<uint16_t>(src, count, dst, kept, signs);
+}
+void scalar_insert_zeros_2(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                           size_t count, uint8_t* dst) {
+  insert_zeros<uint16_t>(src, kept, signs, count, dst);
+}
+void scalar_delta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  delta<uint32_t>(src, count, base, dst);
+}
+void scalar_undelta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  undelta<uint32_t>(src, count, base, dst);
+}
+size_t scalar_remove_zeros_4(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                             uint8_t* signs) {
+  return remove_zeros<uint32_t>(src, count, dst, kept, signs);
+}
+void scalar_insert_zeros_4(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                           size_t count, uint8_t* dst) {
+  insert_zeros<uint32_t>(src, kept, signs, count, dst);
+}
+void scalar_delta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  delta<uint64_t>(src, count, base, dst);
+}
+void scalar_undelta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+  undelta<uint64_t>(src, count, base, dst);
+}
+size_t scalar_remove_zeros_8(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                             uint8_t* signs) {
+  return remove_zeros<uint64_t>(src, count, dst, kept, signs);
+}
+void scalar_insert_zeros_8(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                           size_t count, uint8_t* dst) {
+  insert_zeros<uint64_t>(src, kept, signs, count, dst);
+}
+size_t scalar_repeat_length(const uint8_t* bytes, size_t count, unsigned period) {
   uint64_t pattern = 0;
   for (unsigned i = 0; i < 8; ++i) pattern |= uint64_t{bytes[i % period]} << (8 * i);
   size_t i = 0;
@@ -251,8 +311,6 @@ size_t repeat_length(const uint8_t* bytes, size_t count, unsigned period) {
   while (i < count && bytes[i] == bytes[i % period]) ++i;
   return i;
 }
-
-}  // namespace
 
 const CodecKernels kScalarCodecKernels = {
     .split = {split<uint8_t>, split<uint16_t>, split<uint32_t>, split<uint64_t>},
@@ -269,7 +327,7 @@ const CodecKernels kScalarCodecKernels = {
     .decode_level = {nullptr, decode_level<1>, decode_level<2>, decode_level<3>, decode_level<4>},
     .combine = combine,
     .bit_range = bit_range,
-    .repeat_length = repeat_length,
+    .repeat_length = scalar_repeat_length,
 };
 
 }  // namespace uzip

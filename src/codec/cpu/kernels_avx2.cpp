@@ -1,0 +1,266 @@
+// AVX2: level coding of byte sequences, 64 at a time, and the table of all kernels. What is left
+// over of a sequence goes to the portable kernels.
+#include "codec/cpu/kernels_avx2.hpp"
+
+#include "codec/cpu/kernels.hpp"
+#include "codec/cpu/kernels_scalar.hpp"
+
+namespace uzip {
+namespace {
+
+/// Byte shuffles that move the marked ones of eight bytes to the front, and back.
+struct MoveTables {
+  alignas(64) uint8_t compress[256][8];
+  alignas(64) uint8_t expand[256][8];
+};
+constexpr MoveTables make_move_tables() {
+  MoveTables tables{};
+  for (unsigned mask = 0; mask < 256; ++mask) {
+    unsigned next = 0;
+    for (unsigned i = 0; i < 8; ++i) {
+      tables.compress[mask][i] = 0x80;
+      tables.expand[mask][i] = 0x80;
+    }
+    for (unsigned i = 0; i < 8; ++i) {
+      if ((mask >> i & 1) == 0) continue;
+      tables.compress[mask][next] = static_cast<uint8_t>(i);
+      tables.expand[mask][i] = static_cast<uint8_t>(next++);
+    }
+  }
+  return tables;
+}
+constexpr MoveTables kMove = make_move_tables();
+
+[[gnu::always_inline]] inline uint64_t get_word(const uint8_t* src) {
+  uint64_t word;
+  __builtin_memcpy(&word, src, 8);
+  return word;
+}
+[[gnu::always_inline]] inline void put_word(uint8_t* dst, uint64_t word) {
+  __builtin_memcpy(dst, &word, 8);
+}
+
+/// Bit `bit` of each of 64 bytes.
+[[gnu::always_inline]] inline uint64_t bits_of(Bytes a, Bytes b, __m128i shift_to_top) {
+  const auto low = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi16(a, shift_to_top)));
+  const auto high = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi16(b, shift_to_top)));
+  return low | uint64_t{high} << 32;
+}
+[[gnu::always_inline]] inline __m128i to_top(unsigned bit) {
+  return _mm_cvtsi32_si128(static_cast<int>(7 - bit));
+}
+
+/// 32 bytes that are `value` where the bit of `bits` is set, else 0.
+[[gnu::always_inline]] inline Bytes spread(uint32_t bits, Bytes value) {
+  const Bytes replicate = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2,
+                                           2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+  const Bytes select = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+  const Bytes copies = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int>(bits)), replicate);
+  return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(copies, select), select), value);
+}
+
+void pack_bits(const uint8_t* bytes, size_t count, unsigned mask, uint8_t* words) {
+  size_t at = 0;
+  for (; at + 64 <= count; at += 64) {
+    const Bytes a = load(bytes + at);
+    const Bytes b = load(bytes + at + 32);
+    for (unsigned rest = mask; rest != 0; rest &= rest - 1, words += 8)
+      put_word(words, bits_of(a, b, to_top(static_cast<unsigned>(__builtin_ctz(rest)))));
+  }
+  kScalarCodecKernels.pack_bits(bytes + at, count - at, mask, words);
+}
+
+void unpack_bits(const uint8_t* words, size_t count, unsigned mask, uint8_t* bytes) {
+  size_t at = 0;
+  for (; at + 64 <= count; at += 64) {
+    Bytes a = _mm256_setzero_si256();
+    Bytes b = a;
+    for (unsigned rest = mask; rest != 0; rest &= rest - 1, words += 8) {
+      const Bytes value = _mm256_set1_epi8(static_cast<char>(rest & -rest));
+      const uint64_t word = get_word(words);
+      a = _mm256_or_si256(a, spread(static_cast<uint32_t>(word), value));
+      b = _mm256_or_si256(b, spread(static_cast<uint32_t>(word >> 32), value));
+    }
+    store(bytes + at, a);
+    store(bytes + at + 32, b);
+  }
+  kScalarCodecKernels.unpack_bits(words, count - at, mask, bytes + at);
+}
+
+/// Codes of fields that lie within 31 neighbours; entry 31 stands for all others and is an escape.
+struct NearLookup {
+  Bytes base;
+  Bytes low;
+  Bytes high;
+
+  NearLookup(const uint8_t* codes_of, size_t first, size_t last, unsigned escape) {
+    alignas(16) uint8_t codes[32];
+    for (size_t i = 0; i < 32; ++i)
+      codes[i] = first + i <= last && i < 31 ? codes_of[first + i] : static_cast<uint8_t>(escape);
+    base = _mm256_set1_epi8(static_cast<char>(first));
+    low = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(codes)));
+    high =
+        _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(codes + 16)));
+  }
+  [[gnu::always_inline]] Bytes operator()(Bytes fields) const {
+    const Bytes near = _mm256_min_epu8(_mm256_sub_epi8(fields, base), _mm256_set1_epi8(31));
+    return _mm256_blendv_epi8(_mm256_shuffle_epi8(low, near), _mm256_shuffle_epi8(high, near),
+                              _mm256_slli_epi16(near, 3));
+  }
+};
+
+/// Appends the bytes of `fields` that `escaped` marks. Rare ones are picked, others compressed by
+/// eights.
+template <bool kRare>
+[[gnu::always_inline]] inline uint8_t* append(const uint8_t* fields, uint64_t escaped,
+                                              uint8_t* out) {
+  if constexpr (kRare) {
+    for (; escaped != 0; escaped &= escaped - 1) *out++ = fields[__builtin_ctzll(escaped)];
+  } else {
+    for (unsigned j = 0; j < 8; ++j, escaped >>= 8) {
+      const uint8_t* order = kMove.compress[escaped & 0xff];
+      store_word(out, _mm_shuffle_epi8(load_word(fields + 8 * j), load_word(order)));
+      out += __builtin_popcount(static_cast<unsigned>(escaped & 0xff));
+    }
+  }
+  return out;
+}
+
+template <unsigned W>
+size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
+                    uint8_t* words, uint8_t* escapes) {
+  constexpr unsigned kEscape = (1u << W) - 1;
+  size_t first = 256;
+  size_t last = 0;
+  for (size_t i = 0; i < 256; ++i) {
+    if (codes_of[i] == kEscape) continue;
+    if (first == 256) first = i;
+    last = i;
+  }
+  if (first > last || last - first >= 31)
+    return kScalarCodecKernels.encode_level[W](bytes, count, shift, codes_of, words, escapes);
+  const NearLookup lookup(codes_of, first, last, kEscape);
+  const Bytes field_bits = _mm256_set1_epi8(static_cast<char>(0xffu >> shift));
+  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
+  alignas(32) uint8_t fields[64];
+  uint8_t* out = escapes;
+  size_t at = 0;
+  for (; at + 64 <= count; at += 64, words += 8 * W) {
+    const Bytes a = _mm256_and_si256(_mm256_srl_epi16(load(bytes + at), by), field_bits);
+    const Bytes b = _mm256_and_si256(_mm256_srl_epi16(load(bytes + at + 32), by), field_bits);
+    store(fields, a);
+    store(fields + 32, b);
+    const Bytes codes_a = lookup(a);
+    const Bytes codes_b = lookup(b);
+    uint64_t escaped = ~uint64_t{0};
+    for (unsigned bit = 0; bit < W; ++bit) {
+      const uint64_t word = bits_of(codes_a, codes_b, to_top(bit));
+      put_word(words + 8 * bit, word);
+      escaped &= word;
+    }
+    out = append<(W > 2)>(fields, escaped, out);
+  }
+  out += kScalarCodecKernels.encode_level[W](bytes + at, count - at, shift, codes_of, words, out);
+  return static_cast<size_t>(out - escapes);
+}
+
+template <unsigned W>
+size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
+                    const uint8_t* escapes, uint8_t* dst) {
+  const Bytes table =
+      _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(symbols)));
+  const uint8_t* next = escapes;
+  size_t at = 0;
+  for (; at + 64 <= count; at += 64, words += 8 * W) {
+    Bytes a = _mm256_setzero_si256();
+    Bytes b = a;
+    uint64_t escaped = ~uint64_t{0};
+    for (unsigned bit = 0; bit < W; ++bit) {
+      const uint64_t word = get_word(words + 8 * bit);
+      const Bytes value = _mm256_set1_epi8(static_cast<char>(1 << bit));
+      a = _mm256_or_si256(a, spread(static_cast<uint32_t>(word), value));
+      b = _mm256_or_si256(b, spread(static_cast<uint32_t>(word >> 32), value));
+      escaped &= word;
+    }
+    uint8_t* const out = dst + at;
+    store(out, _mm256_shuffle_epi8(table, a));
+    store(out + 32, _mm256_shuffle_epi8(table, b));
+    if constexpr (W > 2) {
+      for (; escaped != 0; escaped &= escaped - 1) out[__builtin_ctzll(escaped)] = *next++;
+    } else {
+      // The escape's entry in `symbols` is 0.
+      for (unsigned j = 0; j < 8; ++j, escaped >>= 8) {
+        const uint8_t* order = kMove.expand[escaped & 0xff];
+        const __m128i moved = _mm_shuffle_epi8(load_word(next), load_word(order));
+        store_word(out + 8 * j, _mm_or_si128(load_word(out + 8 * j), moved));
+        next += __builtin_popcount(static_cast<unsigned>(escaped & 0xff));
+      }
+    }
+  }
+  next += kScalarCodecKernels.decode_level[W](words, count - at, symbols, next, dst + at);
+  return static_cast<size_t>(next - escapes);
+}
+
+void combine(const uint8_t* fields, const uint8_t* low, size_t count, unsigned shift,
+             unsigned value, uint8_t* dst) {
+  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
+  const Bytes high_bits = _mm256_set1_epi8(static_cast<char>(0xffu << shift));
+  const Bytes constant = _mm256_set1_epi8(static_cast<char>(value));
+  size_t at = 0;
+  for (; at + 32 <= count; at += 32) {
+    Bytes v = _mm256_and_si256(_mm256_sll_epi16(load(fields + at), by), high_bits);
+    v = _mm256_or_si256(v, constant);
+    if (low != nullptr) v = _mm256_or_si256(v, load(low + at));
+    store(dst + at, v);
+  }
+  const uint8_t* const rest = low == nullptr ? nullptr : low + at;
+  kScalarCodecKernels.combine(fields + at, rest, count - at, shift, value, dst + at);
+}
+
+void bit_range(const uint8_t* bytes, size_t count, uint8_t* all_or, uint8_t* all_and) {
+  Bytes any = _mm256_setzero_si256();
+  Bytes every = _mm256_set1_epi8(-1);
+  size_t at = 0;
+  for (; at + 32 <= count; at += 32) {
+    const Bytes v = load(bytes + at);
+    any = _mm256_or_si256(any, v);
+    every = _mm256_and_si256(every, v);
+  }
+  alignas(32) uint8_t both[64];
+  store(both, any);
+  store(both + 32, every);
+  uint8_t some = 0;
+  uint8_t all = 0xff;
+  for (size_t i = 0; i < 32; ++i) {
+    some = static_cast<uint8_t>(some | both[i]);
+    all = static_cast<uint8_t>(all & both[32 + i]);
+  }
+  for (; at < count; ++at) {
+    some = static_cast<uint8_t>(some | bytes[at]);
+    all = static_cast<uint8_t>(all & bytes[at]);
+  }
+  *all_or = some;
+  *all_and = all;
+}
+
+}  // namespace
+
+const CodecKernels kAvx2CodecKernels = {
+    .split = {avx2_split_1, avx2_split_2, avx2_split_4, avx2_split_8},
+    .merge = {avx2_merge_1, avx2_merge_2, avx2_merge_4, avx2_merge_8},
+    .delta = {scalar_delta_1, scalar_delta_2, scalar_delta_4, scalar_delta_8},
+    .undelta = {scalar_undelta_1, scalar_undelta_2, scalar_undelta_4, scalar_undelta_8},
+    .remove_zeros = {scalar_remove_zeros_1, scalar_remove_zeros_2, scalar_remove_zeros_4,
+                     scalar_remove_zeros_8},
+    .insert_zeros = {scalar_insert_zeros_1, scalar_insert_zeros_2, scalar_insert_zeros_4,
+                     scalar_insert_zeros_8},
+    .pack_bits = pack_bits,
+    .unpack_bits = unpack_bits,
+    .encode_level = {nullptr, encode_level<1>, encode_level<2>, encode_level<3>, encode_level<4>},
+    .decode_level = {nullptr, decode_level<1>, decode_level<2>, decode_level<3>, decode_level<4>},
+    .combine = combine,
+    .bit_range = bit_range,
+    .repeat_length = scalar_repeat_length,
+};
+
+}  // namespace uzip

@@ -1,0 +1,39 @@
+// What the AVX2 kernel files share. Included by them only: everything here is compiled for AVX2 and
+// has internal linkage, so that no other object can pick it up.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace uzip {
+namespace {
+
+using Bytes = __m256i;
+
+[[gnu::always_inline]] inline Bytes load(const uint8_t* src) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src));
+}
+[[gnu::always_inline]] inline void store(uint8_t* dst, Bytes v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), v);
+}
+[[gnu::always_inline]] inline __m128i load_word(const uint8_t* src) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src));
+}
+[[gnu::always_inline]] inline void store_word(uint8_t* dst, __m128i v) {
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(dst), v);
+}
+
+}  // namespace
+
+void avx2_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void avx2_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void avx2_split_4(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void avx2_split_8(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void avx2_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+void avx2_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+void avx2_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+void avx2_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+
+}  // namespace uzip

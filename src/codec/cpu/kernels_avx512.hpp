@@ -1,0 +1,82 @@
+// What the AVX-512 kernel files share. Included by them only: everything here is compiled for
+// AVX-512 and has internal linkage, so that no other object can pick it up.
+#pragma once
+
+// Some compilers' intrinsics start from an undefined register, and then warn of it.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace uzip {
+namespace {
+
+using Bytes = __m512i;
+
+[[gnu::always_inline]] inline Bytes load(const uint8_t* src) { return _mm512_loadu_si512(src); }
+[[gnu::always_inline]] inline void store(uint8_t* dst, Bytes v) { _mm512_storeu_si512(dst, v); }
+[[gnu::always_inline]] inline Bytes load_some(const uint8_t* src, __mmask64 bytes) {
+  return _mm512_maskz_loadu_epi8(bytes, src);
+}
+[[gnu::always_inline]] inline void store_some(uint8_t* dst, __mmask64 bytes, Bytes v) {
+  _mm512_mask_storeu_epi8(dst, bytes, v);
+}
+/// The lowest `count` bits; count <= 64.
+[[gnu::always_inline]] inline uint64_t low_bits(size_t count) {
+  return _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(count));
+}
+/// Bytes of vector `index` that lie within `bytes` bytes.
+[[gnu::always_inline]] inline uint64_t part_mask(size_t bytes, size_t index) {
+  const size_t begin = 64 * index;
+  return bytes >= begin + 64 ? ~uint64_t{0} : bytes <= begin ? 0 : low_bits(bytes - begin);
+}
+[[gnu::always_inline]] inline size_t popcount(uint64_t word) {
+  return static_cast<size_t>(_mm_popcnt_u64(word));
+}
+
+/// In each 8 bytes, read as an 8 x 8 matrix of bits: byte i of the result collects bit i of the
+/// eight bytes, that of the last byte lowest.
+[[gnu::always_inline]] inline Bytes transpose_reversed(Bytes v) {
+  const Bytes units = _mm512_set1_epi64(static_cast<int64_t>(0x8040201008040201u));
+  return _mm512_gf2p8affine_epi64_epi8(units, v, 0);
+}
+/// The same with that of the first byte lowest.
+[[gnu::always_inline]] inline Bytes transpose_bits(Bytes v) {
+  const Bytes reversal = _mm512_set1_epi64(static_cast<int64_t>(0x8040201008040201u));
+  return _mm512_gf2p8affine_epi64_epi8(transpose_reversed(v), reversal, 0);
+}
+
+}  // namespace
+
+// The tables' rows, by file.
+void avx512_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void avx512_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void avx512_split_4(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void avx512_split_8(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void avx512_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+void avx512_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+void avx512_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+void avx512_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+void avx512_delta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+void avx512_delta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+void avx512_undelta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+void avx512_undelta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+size_t avx512_remove_zeros_2(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                             uint8_t* signs);
+size_t avx512_remove_zeros_4(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                             uint8_t* signs);
+size_t avx512_remove_zeros_8(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                             uint8_t* signs);
+void avx512_insert_zeros_2(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                           size_t count, uint8_t* dst);
+void avx512_insert_zeros_4(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                           size_t count, uint8_t* dst);
+void avx512_insert_zeros_8(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                           size_t count, uint8_t* dst);
+
+}  // namespace uzip
