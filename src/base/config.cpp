@@ -29,9 +29,7 @@ const char* cpu_choice(int index) {
   return index == 0 ? "auto" : cpu_target_name(static_cast<CpuTarget>(index - 1));
 }
 
-const char* log_level_choice(int index) {
-  return log_level_name(static_cast<LogLevel>(index));
-}
+const char* log_level_choice(int index) { return log_level_name(static_cast<LogLevel>(index)); }
 
 constexpr bool kMustMatch = true;
 constexpr bool kOwnChoice = false;
@@ -51,7 +49,8 @@ constexpr std::array kRows = {
                  false},
         kMustMatch, "algorithm, for all collectives or for each named one"},
     Row{"UZIP_CODEC", TextForm{&Config::codec, "auto or the name of a codec (uzip_info -C)", false},
-        kMustMatch, "codec for what is sent; raw sends everything uncompressed"},
+        kMustMatch,
+        "codec for what is sent, also with :fastest, :balanced or :smallest; raw: no compression"},
     Row{"UZIP_CHUNK", BytesForm{&Config::chunk_bytes}, kMustMatch,
         "size of one encoded piece of one rank's share"},
     Row{"UZIP_SPLIT_SEND", AutoSwitchForm{&Config::split_send}, kMustMatch,

@@ -1,0 +1,141 @@
+// Widening the elements of a vector to binary32, and rounding them back. Second part of
+// reduce_kernels.inl; see there.
+
+namespace uzip {
+namespace {
+
+// Sign 0, quiet, no payload.
+UZIP_INLINE Floats canonical(Floats value) {
+  return value == value ? value : Floats(all(uint32_t{0x7fc00000}));
+}
+
+// binary32: nothing to do.
+struct Binary32 {
+  static constexpr int kParts = 1;
+  static UZIP_INLINE void widen(Words words, Floats* parts) { parts[0] = Floats(words); }
+  static UZIP_INLINE Words round(const Floats* parts) { return Words(canonical(parts[0])); }
+};
+
+// bfloat16 is the upper half of a binary32.
+struct Bfloat16 {
+  static constexpr int kParts = 2;
+  static UZIP_INLINE void widen(Words words, Floats* parts) {
+    parts[0] = Floats(words << 16);
+    parts[1] = Floats(words & 0xffff0000u);
+  }
+  // In the upper half; the lower one is garbage.
+  static UZIP_INLINE Words round_one(Floats value) {
+    const Words bits = Words(canonical(value));
+    return bits + ((bits >> 16) & 1u) + 0x7fffu;
+  }
+  static UZIP_INLINE Words round(const Floats* parts) {
+    return (round_one(parts[0]) >> 16) | (round_one(parts[1]) & 0xffff0000u);
+  }
+};
+
+// Any other format with `kExponent` and `kMantissa` bits. With kHasInfinity it follows IEEE 754;
+// without, only the largest magnitude is NaN, and what overflows becomes it.
+template <int kExponent, int kMantissa, bool kHasInfinity>
+struct SmallFloat {
+  static constexpr int kBits = 1 + kExponent + kMantissa;
+  static constexpr int kParts = 32 / kBits;
+  static constexpr int kShift = 23 - kMantissa;
+  static constexpr uint32_t kMagnitude = (1u << (kBits - 1)) - 1;
+  static constexpr uint32_t kSpecial =
+      kHasInfinity ? ((1u << kExponent) - 1) << kMantissa : kMagnitude;
+  static constexpr uint32_t kNan = kHasInfinity ? kSpecial | 1u << (kMantissa - 1) : kMagnitude;
+  static constexpr uint32_t kRebias = (128u - (1u << (kExponent - 1))) << 23;
+  static constexpr uint32_t kLeastNormal = kRebias + (1u << 23);         ///< as a binary32
+  static constexpr uint32_t kOverflow = kRebias + (kSpecial << kShift);  ///< rounds to kSpecial
+  static constexpr uint32_t kSignificand = static_cast<uint32_t>(kShift) << 23;
+
+  // A field whose lowest bit is bit `from` of `value`, moved to bit `to`.
+  static UZIP_INLINE Words field(Words value, int from, int to, uint32_t mask) {
+    return (to >= from ? value << (to - from) : value >> (from - to)) & (mask << to);
+  }
+
+  static UZIP_INLINE Floats widen_one(Words words, int part) {
+    const Words magnitude = field(words, part * kBits, kShift, kMagnitude);
+    const Words sign = field(words, part * kBits + kBits - 1, 31, 1);
+    const Words normal = magnitude + kRebias;
+    // 1.m x least normal - 1.0 x least normal: exact, and no binary32 denormal is touched.
+    const Floats denormal = Floats(magnitude + kLeastNormal) - Floats(all(kLeastNormal));
+    Words bits = magnitude < (1u << 23) ? Words(denormal) : normal;
+    bits = magnitude >= (kSpecial << kShift) ? bits | 0x7f800000u : bits;
+    return Floats(bits | sign);
+  }
+
+  // Adding the power of two whose last place is the quantum of the result leaves, in the lowest
+  // bits of the sum, the magnitude in quanta, rounded to nearest even. The quantum is that of the
+  // value's own exponent or, below the least normal, of the denormals: so both take the same way,
+  // and a carry goes into the exponent.
+  static UZIP_INLINE Words round_one(Floats value) {
+    const Words bits = Words(value);
+    Words magnitude = bits & 0x7fffffffu;
+    magnitude = magnitude < kOverflow ? magnitude : all(kOverflow);
+    Words exponent = magnitude & 0x7f800000u;
+    exponent = exponent > kLeastNormal ? exponent : all(kLeastNormal);
+    const Words shifter = exponent + kSignificand;
+    const Words quanta = Words(Floats(magnitude) + Floats(shifter)) - shifter;
+    const Words rounded = quanta + ((exponent - kLeastNormal) >> kShift);
+    const Words sign = field(bits, 31, kBits - 1, 1);
+    if constexpr (kHasInfinity) {
+      return value == value ? rounded | sign : all(kNan);
+    } else {
+      return rounded == kNan ? rounded : rounded | sign;
+    }
+  }
+
+  static UZIP_INLINE void widen(Words words, Floats* parts) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kParts; ++i) parts[i] = widen_one(words, i);
+  }
+
+  static UZIP_INLINE Words round(const Floats* parts) {
+    Words words = round_one(parts[0]);
+#pragma GCC unroll 4
+    for (int i = 1; i < kParts; ++i) words |= round_one(parts[i]) << (i * kBits);
+    return words;
+  }
+};
+
+using Fp8E4m3fn = SmallFloat<4, 3, false>;
+using Fp8E5m2 = SmallFloat<5, 2, true>;
+
+#if defined(__AVX512BW__)
+// The instructions round as SmallFloat does and ignore flush-to-zero.
+struct Binary16 {
+  static constexpr int kParts = 2;
+  static UZIP_INLINE void widen(Words words, Floats* parts) {
+    parts[0] = Floats(_mm512_cvtph_ps(_mm512_castsi512_si256(__m512i(words))));
+    parts[1] = Floats(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(__m512i(words), 1)));
+  }
+  static UZIP_INLINE __m256i round_one(Floats value) {
+    return _mm512_cvtps_ph(__m512(canonical(value)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static UZIP_INLINE Words round(const Floats* parts) {
+    const __m512i low = _mm512_castsi256_si512(round_one(parts[0]));
+    return Words(_mm512_inserti64x4(low, round_one(parts[1]), 1));
+  }
+};
+#elif defined(__AVX2__) && defined(__F16C__)
+struct Binary16 {
+  static constexpr int kParts = 2;
+  static UZIP_INLINE void widen(Words words, Floats* parts) {
+    parts[0] = Floats(_mm256_cvtph_ps(_mm256_castsi256_si128(__m256i(words))));
+    parts[1] = Floats(_mm256_cvtph_ps(_mm256_extracti128_si256(__m256i(words), 1)));
+  }
+  static UZIP_INLINE __m128i round_one(Floats value) {
+    return _mm256_cvtps_ph(__m256(canonical(value)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static UZIP_INLINE Words round(const Floats* parts) {
+    const __m256i low = _mm256_castsi128_si256(round_one(parts[0]));
+    return Words(_mm256_inserti128_si256(low, round_one(parts[1]), 1));
+  }
+};
+#else
+using Binary16 = SmallFloat<5, 10, true>;
+#endif
+
+}  // namespace
+}  // namespace uzip

@@ -1,0 +1,226 @@
+// uzip_info(1): what this installation of libuzipcoll is and can do, read from the same tables that
+// the library uses.
+#include "algos/algorithm.hpp"
+#include "base/config.hpp"
+#include "base/cpu.hpp"
+#include "codec/codec.hpp"
+
+#include <uzipcoll/uzipcoll.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <getopt.h>
+#include <ucp/api/ucp.h>
+
+// Written into the build tree by make.
+extern const char* const configure_options;
+
+namespace {
+
+using uzip::Config;
+using uzip::SettingInfo;
+
+enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+constexpr const char* kSynopsis = "usage: uzip_info [-vbaCh] [-c [--names]]\n";
+
+constexpr const char* kHelp =
+    "Tells about this installation of libuzipcoll; without an option, briefly all of it.\n"
+    "\n"
+    "  -v, --version     version\n"
+    "  -b, --build       compiler, configure options, UCX, CPU targets\n"
+    "  -c, --settings    every UZIP_* setting with its value in force; * marks those that were "
+    "changed\n"
+    "      --names       with -c: the names only\n"
+    "  -a, --algorithms  algorithms, for UZIP_ALGORITHM and uzip_options_t\n"
+    "  -C, --codecs      codecs, for UZIP_CODEC and uzip_options_t\n"
+    "  -h, --help        this text\n";
+
+void print_version() {
+  std::printf("libuzipcoll %d.%d.%d\n", UZIP_VERSION_MAJOR, UZIP_VERSION_MINOR, UZIP_VERSION_PATCH);
+}
+
+void print_build() {
+#if defined(__clang__)
+  constexpr const char* compiler = __VERSION__;
+#else
+  constexpr const char* compiler = "GCC " __VERSION__;
+#endif
+#if defined(NDEBUG)
+  constexpr const char* kind = "release";
+#else
+  constexpr const char* kind = "debug, with assertions";
+#endif
+  std::printf("compiler     %s\n", compiler);
+  std::printf("build        %s\n", kind);
+  std::printf("configured   %s\n",
+              configure_options[0] == '\0' ? "without options" : configure_options);
+  std::printf("UCX          %s (compiled with %d.%d)\n", ucp_get_version_string(), UCP_API_MAJOR,
+              UCP_API_MINOR);
+  std::printf("CPU targets ");
+  for (uzip::CpuTarget target : uzip::available_cpu_targets()) {
+    std::printf(" %s", uzip::cpu_target_name(target));
+  }
+  std::printf("\n");
+}
+
+std::string or_nothing(const std::string& value) { return value.empty() ? "(nothing)" : value; }
+
+void print_names() {
+  for (const SettingInfo& setting : uzip::settings()) std::printf("%s\n", setting.name);
+}
+
+// The settings in force, or the reason why a communicator could not be created with this
+// environment.
+bool read_config(Config& config) {
+  std::vector<std::string> warnings;
+  const uzip::Result<Config> result = uzip::parse_config(nullptr, &warnings);
+  for (const std::string& warning : warnings)
+    std::fprintf(stderr, "uzip_info: %s\n", warning.c_str());
+  if (!result.ok()) {
+    std::fprintf(stderr, "uzip_info: %s\n", result.status().message().c_str());
+    return false;
+  }
+  config = *result;
+  return true;
+}
+
+bool print_settings(bool briefly) {
+  Config config;
+  if (!read_config(config)) return false;
+  for (const SettingInfo& setting : uzip::settings()) {
+    const std::string value = uzip::setting_value(config, setting);
+    const bool changed = value != setting.default_value;
+    std::printf("%c %-21s %s\n", changed ? '*' : ' ', setting.name, or_nothing(value).c_str());
+    if (briefly) continue;
+    std::printf("      %s\n", setting.help);
+    std::printf("      allowed: %s\n", setting.type);
+    std::printf("      default: %s%s\n", or_nothing(setting.default_value).c_str(),
+                setting.must_match ? "; must be equal on all ranks" : "");
+  }
+  return true;
+}
+
+void print_algorithms(bool briefly) {
+  for (const uzip::Algorithm* algorithm : uzip::algorithms()) {
+    std::printf("%-15s %s\n", uzip::coll_name(algorithm->coll), algorithm->name);
+    if (!briefly) std::printf("      %s\n", algorithm->summary);
+  }
+}
+
+void print_codecs(bool briefly) {
+  for (const uzip::Codec* codec : uzip::codecs()) {
+    std::printf("%s\n", codec->name);
+    if (briefly) continue;
+    std::printf("      %s\n      types:", codec->summary);
+    for (const uzip::DataTypeInfo& type : uzip::datatypes()) {
+      if (codec->supports(type.type)) std::printf(" %s", type.name);
+    }
+    std::printf("\n");
+  }
+}
+
+bool print_everything() {
+  print_version();
+  print_build();
+  std::printf("\nAlgorithms (-a)\n");
+  print_algorithms(true);
+  std::printf("\nCodecs (-C)\n");
+  print_codecs(true);
+  std::printf("\nSettings in force (-c)\n");
+  return print_settings(true);
+}
+
+struct Choice {
+  bool version = false;
+  bool build = false;
+  bool settings = false;
+  bool names = false;
+  bool algorithms = false;
+  bool codecs = false;
+  bool help = false;
+
+  bool is_empty() const { return !(version || build || settings || algorithms || codecs || help); }
+};
+
+// False after a wrong option, which getopt_long has already complained about.
+bool parse_options(int argc, char** argv, Choice& choice) {
+  constexpr int kNames = 256;
+  static constexpr option kOptions[] = {
+      {"version", no_argument, nullptr, 'v'},    {"build", no_argument, nullptr, 'b'},
+      {"settings", no_argument, nullptr, 'c'},   {"names", no_argument, nullptr, kNames},
+      {"algorithms", no_argument, nullptr, 'a'}, {"codecs", no_argument, nullptr, 'C'},
+      {"help", no_argument, nullptr, 'h'},       {nullptr, 0, nullptr, 0},
+  };
+  for (int option; (option = getopt_long(argc, argv, "vbcaCh", kOptions, nullptr)) != -1;) {
+    switch (option) {
+      case 'v':
+        choice.version = true;
+        break;
+      case 'b':
+        choice.build = true;
+        break;
+      case 'c':
+        choice.settings = true;
+        break;
+      case kNames:
+        choice.names = true;
+        break;
+      case 'a':
+        choice.algorithms = true;
+        break;
+      case 'C':
+        choice.codecs = true;
+        break;
+      case 'h':
+        choice.help = true;
+        break;
+      default:
+        return false;
+    }
+  }
+  if (optind < argc) {
+    std::fprintf(stderr, "uzip_info: unexpected argument '%.64s'\n", argv[optind]);
+    return false;
+  }
+  if (choice.names && !choice.settings) {
+    std::fprintf(stderr, "uzip_info: --names goes with -c\n");
+    return false;
+  }
+  return true;
+}
+
+bool print_chosen(const Choice& choice) {
+  if (choice.help) {
+    std::printf("%s%s", kSynopsis, kHelp);
+    return true;
+  }
+  if (choice.is_empty()) return print_everything();
+  if (choice.version) print_version();
+  if (choice.build) print_build();
+  if (choice.algorithms) print_algorithms(false);
+  if (choice.codecs) print_codecs(false);
+  if (choice.settings && choice.names) print_names();
+  return !choice.settings || choice.names || print_settings(false);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Choice choice;
+  if (!parse_options(argc, argv, choice)) {
+    std::fputs(kSynopsis, stderr);
+    return kUsage;
+  }
+  const bool printed = print_chosen(choice);
+  // A full disk or a closed pipe must not look like success.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fprintf(stderr, "uzip_info: cannot write to standard output: %s\n", std::strerror(errno));
+    return kFailure;
+  }
+  return printed ? kSuccess : kFailure;
+}
