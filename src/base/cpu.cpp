@@ -93,9 +93,7 @@ std::atomic<int> target_in_force{kBest};
 
 }  // namespace
 
-const char* cpu_target_name(CpuTarget target) {
-  return kTargets[static_cast<size_t>(target)].name;
-}
+const char* cpu_target_name(CpuTarget target) { return kTargets[static_cast<size_t>(target)].name; }
 
 std::span<const CpuTarget> available_cpu_targets() {
   return {available().targets.data(), available().count};

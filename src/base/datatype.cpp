@@ -50,22 +50,16 @@ bool contains_word(std::string_view words, std::string_view name) {
 
 }  // namespace
 
-std::span<const DataTypeInfo> datatypes() {
-  return kDataTypes;
-}
+std::span<const DataTypeInfo> datatypes() { return kDataTypes; }
 
-bool is_datatype(DataType type) {
-  return static_cast<size_t>(type) < kDataTypes.size();
-}
+bool is_datatype(DataType type) { return static_cast<size_t>(type) < kDataTypes.size(); }
 
 const DataTypeInfo& datatype_info(DataType type) {
   assert(is_datatype(type));
   return kDataTypes[static_cast<size_t>(type)];
 }
 
-size_t datatype_size(DataType type) {
-  return datatype_info(type).size;
-}
+size_t datatype_size(DataType type) { return datatype_info(type).size; }
 
 const DataTypeInfo* find_datatype(std::string_view name) {
   for (const DataTypeInfo& row : kDataTypes) {

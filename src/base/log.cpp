@@ -50,9 +50,7 @@ struct Line {
 
 }  // namespace
 
-const char* log_level_name(LogLevel level) {
-  return kLevelNames[static_cast<size_t>(level)];
-}
+const char* log_level_name(LogLevel level) { return kLevelNames[static_cast<size_t>(level)]; }
 
 void set_log_level(LogLevel level) {
   current_level.store(static_cast<int>(level), std::memory_order_relaxed);
@@ -62,9 +60,7 @@ LogLevel log_level() {
   return static_cast<LogLevel>(current_level.load(std::memory_order_relaxed));
 }
 
-void set_log_rank(int rank) {
-  current_rank.store(rank, std::memory_order_relaxed);
-}
+void set_log_rank(int rank) { current_rank.store(rank, std::memory_order_relaxed); }
 
 void log(LogLevel level, const char* format, ...) {
   if (static_cast<int>(level) > current_level.load(std::memory_order_relaxed)) return;

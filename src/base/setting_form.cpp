@@ -22,9 +22,7 @@ struct Factor {
 };
 constexpr Factor kFactors[] = {{'G', 30}, {'M', 20}, {'K', 10}};
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool same_word(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -187,8 +185,6 @@ std::string print_setting(const SettingForm& form, const Config& config) {
   return std::visit(Printer{config}, form);
 }
 
-std::string describe_form(const SettingForm& form) {
-  return std::visit(Describer{}, form);
-}
+std::string describe_form(const SettingForm& form) { return std::visit(Describer{}, form); }
 
 }  // namespace uzip

@@ -14,9 +14,7 @@ struct StatusRow {
 };
 
 #define UZIP_STATUS_ROW(code, meaning) \
-  StatusRow {                          \
-    code, #code ": " meaning           \
-  }
+  StatusRow { code, #code ": " meaning }
 constexpr std::array kStatusTexts = {
     UZIP_STATUS_ROW(UZIP_OK, "success"),
     UZIP_STATUS_ROW(UZIP_ERR_INVALID, "an argument is not allowed"),
