@@ -5,87 +5,14 @@
 #include "failure.hpp"
 #include "json_report.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <memory>
-
-extern char** environ;
 
 namespace perf {
 namespace {
-
-constexpr const char* kVariablePrefixes[] = {"UZIP_", "UCX_", "OMPI_MCA_", "MPICH_", "MPIR_CVAR_"};
-// Only about the start, or set by launchers for themselves.
-constexpr const char* kHiddenPrefixes[] = {
-    "UZIP_RANK=",    "UZIP_SIZE=",   "UZIP_RENDEZVOUS=",  "OMPI_MCA_ess",   "OMPI_MCA_orte_",
-    "OMPI_MCA_pmix", "OMPI_MCA_plm", "OMPI_MCA_initial_", "OMPI_MCA_shmem", "OMPI_MCA_rmaps"};
-
-std::vector<std::string> relevant_environment() {
-  std::vector<std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string variable = *entry;
-    const auto matches = [&](const char* prefix) { return variable.starts_with(prefix); };
-    if (std::ranges::any_of(kVariablePrefixes, matches) &&
-        std::ranges::none_of(kHiddenPrefixes, matches)) {
-      variables.push_back(variable);
-    }
-  }
-  std::ranges::sort(variables);
-  return variables;
-}
-
-std::string now() {
-  char text[64] = "";
-  const std::time_t seconds = std::time(nullptr);
-  std::tm local = {};
-  if (localtime_r(&seconds, &local) != nullptr) {
-    std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local);
-  }
-  return text;
-}
-
-std::string host_name() {
-  char text[256] = "";
-  return gethostname(text, sizeof(text) - 1) == 0 && text[0] != '\0' ? text : "unknown";
-}
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-}
-
-// Collective.
-RunFacts collect_facts(const World& world, const Operation& operation, const Options& options,
-                       int argc, char** argv) {
-  const uint64_t process[] = {static_cast<uint64_t>(getpid())};
-  RunFacts facts = {.operation = operation,
-                    .options = options,
-                    .arguments = {argv, argv + argc},
-                    .start_time = now(),
-                    .launched_by = world.launched_by(),
-                    .hosts = world.gather(host_name()),
-                    .processes = world.gather(process),
-                    .environment = relevant_environment(),
-                    .mpi = world.has_mpi() ? mpi_version() : "",
-                    .notes = {}};
-  const auto here = std::ranges::count(facts.hosts, facts.hosts.front());
-  const int cores = usable_cores();
-  if (here > cores) {
-    facts.notes.push_back(std::to_string(here) + " ranks share " + std::to_string(cores) + " core" +
-                          (cores == 1 ? "" : "s") + " of " + facts.hosts.front());
-  }
-  if (options.versus_mpi) {
-    const std::string hint = mpi_waiting_hint(here > cores);
-    if (!hint.empty()) facts.notes.push_back(hint);
-  }
-  return facts;
-}
 
 // Does something that may fail on some ranks only, and lets all of them fail if one does.
 // Collective.

@@ -197,9 +197,10 @@ uint64_t extreme_contribution(const ElementType& type, uzip_op_t op, size_t inde
 
 }  // namespace
 
-Pattern exact_contribution(const ElementType& type, uzip_op_t op, int rank, int ranks) {
-  Pattern pattern(type, kExactPeriod);
-  for (size_t i = 0; i < kExactPeriod; ++i) {
+Pattern exact_contribution(const ElementType& type, uzip_op_t op, int rank, int ranks,
+                           size_t period) {
+  Pattern pattern(type, period);
+  for (size_t i = 0; i < period; ++i) {
     const int place = place_of(i, rank, ranks);
     if (op == UZIP_MIN || op == UZIP_MAX) {
       pattern.set(i, extreme_contribution(type, op, i, place));
@@ -214,9 +215,9 @@ Pattern exact_contribution(const ElementType& type, uzip_op_t op, int rank, int 
   return pattern;
 }
 
-Pattern exact_result(const ElementType& type, uzip_op_t op, int ranks) {
-  Pattern pattern(type, kExactPeriod);
-  for (size_t i = 0; i < kExactPeriod; ++i) {
+Pattern exact_result(const ElementType& type, uzip_op_t op, int ranks, size_t period) {
+  Pattern pattern(type, period);
+  for (size_t i = 0; i < period; ++i) {
     if (op == UZIP_MIN || op == UZIP_MAX) {
       pattern.set(i, bits_of_key(type, extreme_key(type, i)));
     } else if (!type.is_float()) {
@@ -230,9 +231,9 @@ Pattern exact_result(const ElementType& type, uzip_op_t op, int ranks) {
   return pattern;
 }
 
-Pattern exact_moved(const ElementType& type) {
-  Pattern pattern(type, kExactPeriod);
-  for (size_t i = 0; i < kExactPeriod; ++i) {
+Pattern exact_moved(const ElementType& type, size_t period) {
+  Pattern pattern(type, period);
+  for (size_t i = 0; i < period; ++i) {
     const uint64_t random = mix(kMoved, i);
     const uint64_t sign = type.is_float() ? random >> 63 << (type.bits() - 1) : 0;
     switch (mix(kScale, i / kBlock) % 4) {

@@ -16,11 +16,13 @@ namespace perf {
 constexpr size_t kExactPeriod = 262147;
 
 /// What rank `rank` of `ranks` contributes to a reduction.
-Pattern exact_contribution(const ElementType& type, uzip_op_t op, int rank, int ranks);
+Pattern exact_contribution(const ElementType& type, uzip_op_t op, int rank, int ranks,
+                           size_t period = kExactPeriod);
 /// The reduction of the contributions of all ranks.
-Pattern exact_result(const ElementType& type, uzip_op_t op, int ranks);
+Pattern exact_result(const ElementType& type, uzip_op_t op, int ranks,
+                     size_t period = kExactPeriod);
 /// Elements to be moved: random bits, narrow exponents, zeros of both signs and small integers in
 /// turn.
-Pattern exact_moved(const ElementType& type);
+Pattern exact_moved(const ElementType& type, size_t period = kExactPeriod);
 
 }  // namespace perf
