@@ -41,9 +41,44 @@ PartSizes BlockEncoder::encode(const uint8_t* src, size_t count, size_t after, u
     return {0, coded == nullptr ? 0 : write_constant(src, coded)};
   prepare_values(src, count);
   PartSizes sizes;
+  if (plain != nullptr && coded != nullptr && fits_top_kernels() &&
+      write_fused(plain, coded, &sizes))
+    return sizes;
   sizes.plain = pad_with_zeros(plain, write_plain(plain, coded != nullptr));
   if (coded != nullptr) sizes.coded = pad_with_zeros(coded, write_coded(coded));
   return sizes;
+}
+
+/// True when one kernel can do the whole block: nothing but a level-coded top plane, and another
+/// one as it is.
+bool BlockEncoder::fits_top_kernels() const {
+  return kernels_.top != nullptr && traits_.size <= 2 && rotation_ == 1 && !block_.zeros &&
+         layout_is_known() && block_.planes[top()].levels > 0 &&
+         block_.planes[top()].shift == traits_.top_shift;
+}
+
+/// Writes what write_plain() and write_coded() would, in one pass. False: the levels don't pay, and
+/// nothing is final.
+bool BlockEncoder::write_fused(uint8_t* plain, uint8_t* coded, PartSizes* sizes) {
+  place_top();
+  SequenceRecord& record = block_.planes[top()];
+  const size_t count = block_.kept;
+  const size_t described = descriptor_bytes(block_, traits_.size);
+  const size_t low_bytes = record.stored_bytes(count);
+  uint8_t* const other = plain + low_bytes;
+  const size_t other_bytes = traits_.size == 1 ? 0 : padded(count, 8);
+  if (other_bytes > 0) std::memset(other + other_bytes - 8, 0, 8);
+  uint8_t* const words = coded + described;
+  const CodeTable table(record.symbols.data(), record.widths[0]);
+  const TopPlane plane{record.shift, words, plain, other};
+  const size_t escaped = kernels_.top->encode[traits_.size_class][record.widths[0]](
+      values_, count, table.codes, plane, scratch_.escapes[0]);
+  const size_t fields = encode_further_levels(kernels_, count, escaped, scratch_, &record, words);
+  if (fields == SIZE_MAX) return false;
+  write_descriptor(block_, traits_.size, reinterpret_cast<std::byte*>(coded));
+  sizes->plain = pad_with_zeros(plain, low_bytes + other_bytes);
+  sizes->coded = pad_with_zeros(coded, described + fields);
+  return true;
 }
 
 size_t BlockEncoder::write_constant(const uint8_t* src, uint8_t* coded) {

@@ -43,6 +43,8 @@ class BlockEncoder {
            block_.planes[plane].stored == 0xff;
   }
 
+  bool fits_top_kernels() const;
+  bool write_fused(uint8_t* plain, uint8_t* coded, PartSizes* sizes);
   size_t write_constant(const uint8_t* src, uint8_t* coded);
   void prepare_values(const uint8_t* src, size_t count);
   bool remove_zeros(size_t count);

@@ -102,20 +102,33 @@ class FrameReader {
   }
 
   Status decode_block(const Block& block);
+  bool fits_top_kernels(const BlockDescriptor& descriptor) const;
+  Status decode_fused(const BlockDescriptor& descriptor, const uint8_t* plain, const uint8_t* coded,
+                      uint8_t* dst);
   void decode_constant(const uint8_t* sections, const BlockDescriptor& descriptor, uint8_t* dst);
   Status decode_kept_bits(const BlockDescriptor& descriptor, const uint8_t* sections);
   Status decode_sign_bits(const BlockDescriptor& descriptor, const uint8_t* sections);
 
-  /// Decodes a sequence whose sections stand at *plain and *coded, and moves these on.
-  Status read_sequence(const SequenceRecord& record, size_t count, const uint8_t** plain,
-                       const uint8_t** coded, uint8_t* dst, const uint8_t** result) {
+  struct Sections {
+    const uint8_t* stored;
+    const uint8_t* fields;
+  };
+  /// The sections of the next record, at *plain and *coded, which move on.
+  static Sections take_sections(const SequenceRecord& record, size_t count, const uint8_t** plain,
+                                const uint8_t** coded) {
     const uint8_t** stored_part = (record.place & kStoredInCoded) != 0 ? coded : plain;
     const uint8_t* stored = *stored_part;
     *stored_part += record.stored_bytes(count);
     const uint8_t** field_part = (record.place & kFieldsInCoded) != 0 ? coded : plain;
     const uint8_t* fields = *field_part;
     *field_part += record.field_bytes(count);
-    return decode_sequence(kernels_, record, count, stored, fields, scratch_, dst, result);
+    return {stored, fields};
+  }
+
+  Status read_sequence(const SequenceRecord& record, size_t count, const uint8_t** plain,
+                       const uint8_t** coded, uint8_t* dst, const uint8_t** result) {
+    const Sections at = take_sections(record, count, plain, coded);
+    return decode_sequence(kernels_, record, count, at.stored, at.fields, scratch_, dst, result);
   }
 
   const CodecKernels& kernels_;
@@ -144,6 +157,33 @@ void FrameReader::decode_constant(const uint8_t* sections, const BlockDescriptor
 
 }  // namespace
 
+/// True for the blocks that BlockEncoder::write_fused() makes, from whatever encoder.
+bool FrameReader::fits_top_kernels(const BlockDescriptor& descriptor) const {
+  const SequenceRecord& top = descriptor.planes[traits_.size - 1];
+  if (kernels_.top == nullptr || traits_.size > 2 || descriptor.delta || descriptor.zeros ||
+      descriptor.rotation != 0)
+    return false;
+  if (traits_.size == 2 && descriptor.planes[0].stored != 0xff) return false;
+  return top.levels > 0 && top.stored == (1u << top.shift) - 1;
+}
+
+Status FrameReader::decode_fused(const BlockDescriptor& descriptor, const uint8_t* plain,
+                                 const uint8_t* coded, uint8_t* dst) {
+  const SequenceRecord& record = descriptor.planes[traits_.size - 1];
+  const size_t count = descriptor.kept;
+  const Sections top = take_sections(record, count, &plain, &coded);
+  ConstTopPlane plane{record.shift, nullptr, top.stored, nullptr};
+  if (traits_.size == 2)
+    plane.other = take_sections(descriptor.planes[0], count, &plain, &coded).stored;
+  const uint8_t* escapes = nullptr;
+  UZIP_RETURN_IF_ERROR(
+      decode_further_levels(kernels_, record, count, top.fields, scratch_, &plane.words, &escapes));
+  const size_t used = kernels_.top->decode[traits_.size_class][record.widths[0]](
+      plane, count, SymbolTable(record, 0).symbols, escapes, dst);
+  if (used != record.escapes[0]) return corrupt("number of escapes", used, record.escapes[0]);
+  return {};
+}
+
 Status FrameReader::decode_block(const Block& block) {
   BlockDescriptor descriptor;
   size_t described = 0;
@@ -156,6 +196,7 @@ Status FrameReader::decode_block(const Block& block) {
     decode_constant(coded, descriptor, dst);
     return {};
   }
+  if (fits_top_kernels(descriptor)) return decode_fused(descriptor, plain, coded, dst);
   const uint8_t* kept_bits = nullptr;
   const uint8_t* sign_bits = nullptr;
   if (descriptor.zeros) {

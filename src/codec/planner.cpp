@@ -174,8 +174,11 @@ LevTraits lev_traits(DataType type) {
   return traits;
 }
 
-unsigned block_log2(DataType, CodecLevel, size_t count) {
-  unsigned log2 = 14;
+unsigned block_log2(DataType type, CodecLevel level, size_t count) {
+  // Smaller blocks follow the data, larger ones waste less on descriptors.
+  const bool small = level == CodecLevel::kSmallest;
+  const size_t size = lev_traits(type).size;
+  unsigned log2 = size == 1 ? (small ? 15 : 16) : size == 2 ? (small ? 14 : 15) : 14;
   while (log2 > kMinBlockLog2 && (size_t{1} << (log2 - 1)) >= count) --log2;
   return log2;
 }

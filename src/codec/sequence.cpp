@@ -10,16 +10,12 @@ void zero_padding(uint8_t* dst, size_t written, size_t total) {
   if (total > written) std::memset(dst + written, 0, total - written);
 }
 
-/// Code of every field at one level, and how the kernels see the symbols.
-struct CodeTable {
-  alignas(64) uint8_t codes[256];
-
-  CodeTable(const uint8_t* symbols, unsigned width) {
-    const unsigned escape = (1u << width) - 1;
-    std::memset(codes, static_cast<int>(escape), sizeof codes);
-    for (unsigned i = escape; i-- > 0;) codes[symbols[i]] = static_cast<uint8_t>(i);
-  }
-};
+/// Bytes that the levels of `count` fields may take, so that they are worth their description.
+size_t level_limit(const SequenceRecord& record, size_t count) {
+  const size_t raw = record.raw_field_bytes(count);
+  const size_t described = 4 * size_t{record.levels} + padded(record.symbol_count(), 4);
+  return raw > described ? raw - described : 0;
+}
 
 size_t encode_raw_fields(const CodecKernels& kernels, const SequenceRecord& record,
                          const uint8_t* bytes, size_t count, uint8_t* dst) {
@@ -33,37 +29,24 @@ size_t encode_raw_fields(const CodecKernels& kernels, const SequenceRecord& reco
   return total;
 }
 
-Status decode_levels(const CodecKernels& kernels, const SequenceRecord& record, size_t count,
-                     const uint8_t* fields, CodecScratch::State& scratch, uint8_t* dst) {
-  std::array<const uint8_t*, kMaxLevels> words{};
-  std::array<size_t, kMaxLevels + 1> coded{count};
-  size_t symbols_before = 0;
-  std::array<size_t, kMaxLevels> first_symbol{};
-  for (unsigned l = 0; l < record.levels; ++l) {
-    words[l] = fields;
-    fields += packed_bytes(coded[l], record.widths[l]);
-    coded[l + 1] = record.escapes[l];
-    first_symbol[l] = symbols_before;
-    symbols_before += (1u << record.widths[l]) - 1;
-  }
-  // Copied, because a damaged level may ask for more escapes than there are.
-  uint8_t* escapes = scratch.escapes[record.levels & 1];
-  if (coded[record.levels] > 0) std::memcpy(escapes, fields, coded[record.levels]);
-  for (unsigned l = record.levels; l-- > 0;) {
-    uint8_t* const out = l == 0 ? dst : scratch.escapes[l & 1];
-    alignas(16) uint8_t symbols[16] = {};
-    std::memcpy(symbols, &record.symbols[first_symbol[l]], (1u << record.widths[l]) - 1);
-    const size_t used =
-        kernels.decode_level[record.widths[l]](words[l], coded[l], symbols, escapes, out);
-    if (used != coded[l + 1])
-      return error(UZIP_ERR_CORRUPT, "lev block: level %u has %zu escapes, not %zu", l, used,
-                   coded[l + 1]);
-    escapes = out;
-  }
-  return {};
+Status wrong_escapes(unsigned level, size_t found, size_t expected) {
+  return error(UZIP_ERR_CORRUPT, "lev block: level %u has %zu escapes, not %zu", level, found,
+               expected);
 }
 
 }  // namespace
+
+CodeTable::CodeTable(const uint8_t* symbols, unsigned width) {
+  const unsigned escape = (1u << width) - 1;
+  std::memset(codes, static_cast<int>(escape), sizeof codes);
+  for (unsigned i = escape; i-- > 0;) codes[symbols[i]] = static_cast<uint8_t>(i);
+}
+
+SymbolTable::SymbolTable(const SequenceRecord& record, unsigned level) {
+  size_t first = 0;
+  for (unsigned l = 0; l < level; ++l) first += (1u << record.widths[l]) - 1;
+  std::memcpy(symbols, &record.symbols[first], (1u << record.widths[level]) - 1);
+}
 
 size_t encode_stored(const CodecKernels& kernels, const SequenceRecord& record,
                      const uint8_t* bytes, size_t count, uint8_t* dst) {
@@ -80,32 +63,63 @@ size_t encode_stored(const CodecKernels& kernels, const SequenceRecord& record,
 size_t encode_fields(const CodecKernels& kernels, const uint8_t* bytes, size_t count,
                      CodecScratch::State& scratch, SequenceRecord* record, uint8_t* dst) {
   if (record->levels == 0) return encode_raw_fields(kernels, *record, bytes, count, dst);
-  const size_t raw = record->raw_field_bytes(count);
-  const size_t described = 4 * size_t{record->levels} + padded(record->symbol_count(), 4);
-  if (described > raw) return SIZE_MAX;
-  const size_t limit = raw - described;
-  size_t written = 0;
-  const uint8_t* symbols = record->symbols.data();
-  unsigned shift = record->shift;
-  for (unsigned l = 0; l < record->levels; ++l) {
+  const unsigned width = record->widths[0];
+  if (packed_bytes(count, width) > level_limit(*record, count)) return SIZE_MAX;
+  const CodeTable table(record->symbols.data(), width);
+  const size_t escaped = kernels.encode_level[width](bytes, count, record->shift, table.codes, dst,
+                                                     scratch.escapes[0]);
+  return encode_further_levels(kernels, count, escaped, scratch, record, dst);
+}
+
+size_t encode_further_levels(const CodecKernels& kernels, size_t count, size_t escaped,
+                             CodecScratch::State& scratch, SequenceRecord* record, uint8_t* dst) {
+  const size_t limit = level_limit(*record, count);
+  size_t written = packed_bytes(count, record->widths[0]);
+  const uint8_t* symbols = &record->symbols[(1u << record->widths[0]) - 1];
+  const uint8_t* fields = scratch.escapes[0];
+  record->escapes[0] = static_cast<uint32_t>(escaped);
+  for (unsigned l = 1; l < record->levels; ++l) {
     const unsigned width = record->widths[l];
-    const size_t bytes_of_level = packed_bytes(count, width);
+    const size_t bytes_of_level = packed_bytes(escaped, width);
     if (bytes_of_level > limit - written) return SIZE_MAX;
     const CodeTable table(symbols, width);
-    uint8_t* const escapes = scratch.escapes[l & 1];
-    const size_t escaped =
-        kernels.encode_level[width](bytes, count, shift, table.codes, dst + written, escapes);
+    uint8_t* const rest = scratch.escapes[l & 1];
+    escaped = kernels.encode_level[width](fields, escaped, 0, table.codes, dst + written, rest);
     record->escapes[l] = static_cast<uint32_t>(escaped);
     written += bytes_of_level;
     symbols += (1u << width) - 1;
-    bytes = escapes;
-    count = escaped;
-    shift = 0;
+    fields = rest;
   }
-  if (padded(count, 8) > limit - written) return SIZE_MAX;
-  if (count > 0) std::memcpy(dst + written, bytes, count);
-  zero_padding(dst + written, count, padded(count, 8));
-  return written + padded(count, 8);
+  const size_t last = padded(escaped, 8);
+  if (last > limit - written) return SIZE_MAX;
+  if (escaped > 0) std::memcpy(dst + written, fields, escaped);
+  zero_padding(dst + written, escaped, last);
+  return written + last;
+}
+
+Status decode_further_levels(const CodecKernels& kernels, const SequenceRecord& record,
+                             size_t count, const uint8_t* fields, CodecScratch::State& scratch,
+                             const uint8_t** words, const uint8_t** escapes) {
+  std::array<const uint8_t*, kMaxLevels> level_words{};
+  std::array<size_t, kMaxLevels + 1> coded{count};
+  for (unsigned l = 0; l < record.levels; ++l) {
+    level_words[l] = fields;
+    fields += packed_bytes(coded[l], record.widths[l]);
+    coded[l + 1] = record.escapes[l];
+  }
+  // Copied, because a damaged level may ask for more escapes than there are.
+  uint8_t* rest = scratch.escapes[record.levels & 1];
+  if (coded[record.levels] > 0) std::memcpy(rest, fields, coded[record.levels]);
+  for (unsigned l = record.levels - 1u; l > 0; --l) {
+    uint8_t* const out = scratch.escapes[l & 1];
+    const size_t used = kernels.decode_level[record.widths[l]](
+        level_words[l], coded[l], SymbolTable(record, l).symbols, rest, out);
+    if (used != coded[l + 1]) return wrong_escapes(l, used, coded[l + 1]);
+    rest = out;
+  }
+  *words = level_words[0];
+  *escapes = rest;
+  return {};
 }
 
 Status decode_sequence(const CodecKernels& kernels, const SequenceRecord& record, size_t count,
@@ -131,7 +145,13 @@ Status decode_sequence(const CodecKernels& kernels, const SequenceRecord& record
     low = scratch.low;
   }
   if (record.levels > 0) {
-    UZIP_RETURN_IF_ERROR(decode_levels(kernels, record, count, fields, scratch, dst));
+    const uint8_t* words = nullptr;
+    const uint8_t* escapes = nullptr;
+    UZIP_RETURN_IF_ERROR(
+        decode_further_levels(kernels, record, count, fields, scratch, &words, &escapes));
+    const size_t used = kernels.decode_level[record.widths[0]](
+        words, count, SymbolTable(record, 0).symbols, escapes, dst);
+    if (used != record.escapes[0]) return wrong_escapes(0, used, record.escapes[0]);
   } else if (record.shift == 0) {
     *result = fields;
     return {};

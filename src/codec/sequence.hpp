@@ -19,6 +19,29 @@ size_t encode_stored(const CodecKernels& kernels, const SequenceRecord& record,
 size_t encode_fields(const CodecKernels& kernels, const uint8_t* bytes, size_t count,
                      CodecScratch::State& scratch, SequenceRecord* record, uint8_t* dst);
 
+/// The code of every field at one level, as the kernels take it.
+struct CodeTable {
+  alignas(64) uint8_t codes[256];
+  CodeTable(const uint8_t* symbols, unsigned width);
+};
+
+/// What encode_fields() does after level 0, when that has been done to `dst` already and left
+/// `escaped` fields in scratch.escapes[0]. Writes and returns as encode_fields().
+size_t encode_further_levels(const CodecKernels& kernels, size_t count, size_t escaped,
+                             CodecScratch::State& scratch, SequenceRecord* record, uint8_t* dst);
+
+/// Decodes all levels but the first. *words are those of level 0, *escapes the fields that it
+/// lacks.
+Status decode_further_levels(const CodecKernels& kernels, const SequenceRecord& record,
+                             size_t count, const uint8_t* fields, CodecScratch::State& scratch,
+                             const uint8_t** words, const uint8_t** escapes);
+
+/// The symbols of a level, as the kernels take them.
+struct SymbolTable {
+  alignas(16) uint8_t symbols[16] = {};
+  SymbolTable(const SequenceRecord& record, unsigned level);
+};
+
 /// Decodes `count` bytes to `dst` (slack), from sections whose lengths are checked already. *result
 /// is `dst`, or `stored` itself when the sequence is stored as it is. An error says that the levels
 /// contradict the descriptor.

@@ -19,6 +19,33 @@ inline constexpr size_t kKernelSlack = 128;
 inline constexpr size_t kSizeClasses = 4;
 inline constexpr unsigned kMaxWidth = 4;
 
+/// How the top plane of 1- and 2-byte values is stored, for the fused kernels: its field (byte >>
+/// shift) is coded by a level, and all bits below are stored.
+struct TopPlane {
+  unsigned shift;
+  uint8_t* words;      ///< of the level
+  uint8_t* low_words;  ///< of the bits below the field; not used when shift is 0
+  uint8_t* other;      ///< 2-byte values: the lower plane as it is
+};
+struct ConstTopPlane {
+  unsigned shift;
+  const uint8_t* words;
+  const uint8_t* low_words;
+  const uint8_t* other;
+};
+
+/// Kernels that do in registers what split, pack_bits and encode_level do one after another, and
+/// the inverse, for values rotated left by one. Index 0 for 1-byte values, 1 for 2-byte values;
+/// then the level's width.
+struct TopKernels {
+  using Encode = size_t (*)(const uint8_t* src, size_t count, const uint8_t* codes_of,
+                            const TopPlane& top, uint8_t* escapes);
+  using Decode = size_t (*)(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
+                            const uint8_t* escapes, uint8_t* dst);
+  Encode encode[2][kMaxWidth + 1];
+  Decode decode[2][kMaxWidth + 1];
+};
+
 struct CodecKernels {
   /// Plane p, if not null, receives byte p (0 = lowest) of each value rotated left by `rotation`.
   using Split = void (*)(const uint8_t* src, size_t count, unsigned rotation,
@@ -62,6 +89,8 @@ struct CodecKernels {
                                  const uint8_t* escapes, uint8_t* dst);
   EncodeLevel encode_level[kMaxWidth + 1];  ///< by width; 0 is null
   DecodeLevel decode_level[kMaxWidth + 1];
+
+  const TopKernels* top;  ///< null: none
 
   /// dst[i] = fields[i] << shift | low[i] | value; `low` null: no stored bits. `dst` may be an
   /// operand.

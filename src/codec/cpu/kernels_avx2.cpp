@@ -258,6 +258,7 @@ const CodecKernels kAvx2CodecKernels = {
     .unpack_bits = unpack_bits,
     .encode_level = {nullptr, encode_level<1>, encode_level<2>, encode_level<3>, encode_level<4>},
     .decode_level = {nullptr, decode_level<1>, decode_level<2>, decode_level<3>, decode_level<4>},
+    .top = nullptr,
     .combine = combine,
     .bit_range = bit_range,
     .repeat_length = scalar_repeat_length,

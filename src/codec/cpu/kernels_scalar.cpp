@@ -4,6 +4,11 @@
 
 #include "codec/cpu/kernels.hpp"
 
+// At its usual level this compiler leaves loops of unknown length alone.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#pragma GCC optimize("O3")
+#endif
+
 #include <array>
 #include <bit>
 #include <cstring>
@@ -36,25 +41,49 @@ T unzigzag(T value) {
   return static_cast<T>((value >> 1) ^ (T{0} - (value & 1)));
 }
 
+/// kOne: the rotation is 1, which vectorizes far better.
+template <class T, bool kOne>
+void split_plane(const uint8_t* src, size_t count, int rotation, size_t plane,
+                 uint8_t* __restrict dst) {
+  for (size_t i = 0; i < count; ++i) {
+    const T value = load<T>(src + i * sizeof(T));
+    const T rotated = kOne ? static_cast<T>(value << 1 | value >> (8 * sizeof(T) - 1))
+                           : std::rotl(value, rotation);
+    dst[i] = static_cast<uint8_t>(rotated >> (8 * plane));
+  }
+}
+
 template <class T>
 void split(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
   for (size_t p = 0; p < sizeof(T); ++p) {
-    uint8_t* const plane = planes[p];
-    if (plane == nullptr) continue;
-    for (size_t i = 0; i < count; ++i)
-      plane[i] = static_cast<uint8_t>(
-          std::rotl(load<T>(src + i * sizeof(T)), static_cast<int>(rotation)) >> (8 * p));
+    if (planes[p] == nullptr) continue;
+    if (rotation == 1)
+      split_plane<T, true>(src, count, 1, p, planes[p]);
+    else
+      split_plane<T, false>(src, count, static_cast<int>(rotation), p, planes[p]);
+  }
+}
+
+template <class T, bool kOne>
+void merge_planes(const uint8_t* const* planes, size_t count, int rotation,
+                  uint8_t* __restrict dst) {
+  const uint8_t* plane[sizeof(T)];
+  for (size_t p = 0; p < sizeof(T); ++p) plane[p] = planes[p];
+  for (size_t i = 0; i < count; ++i) {
+    T value = 0;
+    for (size_t p = 0; p < sizeof(T); ++p)
+      value = static_cast<T>(value | static_cast<T>(T{plane[p][i]} << (8 * p)));
+    store<T>(dst + i * sizeof(T), kOne ? static_cast<T>(value >> 1 | value << (8 * sizeof(T) - 1))
+                                       : std::rotr(value, rotation));
   }
 }
 
 template <class T>
 void merge(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
-  for (size_t i = 0; i < count; ++i) {
-    T value = 0;
-    for (size_t p = 0; p < sizeof(T); ++p)
-      value = static_cast<T>(value | static_cast<T>(T{planes[p][i]} << (8 * p)));
-    store<T>(dst + i * sizeof(T), std::rotr(value, static_cast<int>(rotation)));
-  }
+  if (rotation == 1)
+    merge_planes<T, true>(planes, count, 1, dst);
+  else
+    merge_planes<T, false>(planes, count, static_cast<int>(rotation), dst);
 }
 
 template <class T>
@@ -90,9 +119,11 @@ size_t remove_zeros(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kep
       const bool keep = static_cast<T>(value << 1) != 0;
       stay += keep;
       kept_word |= uint64_t{keep} << (i - begin);
-      if (keep) continue;
-      sign_word |= static_cast<uint64_t>(value >> (8 * sizeof(T) - 1)) << (gone % 64);
-      if (++gone % 64 != 0) continue;
+      // Without a branch: where zeros stand is what makes them worth a bitmap.
+      const uint64_t sign = !keep & static_cast<uint64_t>(value >> (8 * sizeof(T) - 1));
+      sign_word |= sign << (gone % 64);
+      gone += !keep;
+      if (keep || gone % 64 != 0) continue;
       store<uint64_t>(signs + gone / 8 - 8, sign_word);
       sign_word = 0;
     }
@@ -172,46 +203,73 @@ void unpack_bits(const uint8_t* words, size_t count, unsigned mask, uint8_t* byt
   }
 }
 
-template <unsigned W>
-size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
-                    uint8_t* words, uint8_t* escapes) {
-  constexpr uint8_t kEscape = (1u << W) - 1;
+/// Codes of `count` (at most 8) bytes, one in each byte of a word.
+template <bool kShifts>
+uint64_t look_up(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of) {
+  uint64_t codes = 0;
+  for (size_t i = 0; i < count; ++i)
+    codes |= uint64_t{codes_of[kShifts ? bytes[i] >> shift : bytes[i]]} << (8 * i);
+  return codes;
+}
+
+template <unsigned W, bool kShifts>
+size_t encode_fields(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
+                     uint8_t* words, uint8_t* escapes) {
   uint8_t* out = escapes;
   for (size_t begin = 0; begin < count; begin += 64, words += 8 * W) {
-    uint64_t group[W] = {};
-    for (unsigned j = 0; j < 8; ++j) {
-      const size_t first = begin + 8 * j;
-      const size_t here = first >= count ? 0 : count - first < 8 ? count - first : 8;
-      uint64_t codes = 0;
-      for (size_t i = 0; i < here; ++i) {
-        const auto field = static_cast<uint8_t>(bytes[first + i] >> shift);
-        const uint8_t code = codes_of[field];
-        codes |= uint64_t{code} << (8 * i);
-        *out = field;
-        out += code == kEscape;
-      }
-      for (unsigned b = 0; b < W; ++b) group[b] |= gather_bit(codes, b) << (8 * j);
+    const size_t here = count - begin < 64 ? count - begin : 64;
+    const uint8_t* const group = bytes + begin;
+    uint64_t word[W] = {};
+    for (size_t j = 0; 8 * j < here; ++j) {
+      const uint64_t codes = 8 * j + 8 <= here
+                                 ? look_up<kShifts>(group + 8 * j, 8, shift, codes_of)
+                                 : look_up<kShifts>(group + 8 * j, here - 8 * j, shift, codes_of);
+      for (unsigned b = 0; b < W; ++b) word[b] |= gather_bit(codes, b) << (8 * j);
     }
-    for (unsigned b = 0; b < W; ++b) store<uint64_t>(words + 8 * b, group[b]);
+    uint64_t escaped = ~uint64_t{0};
+    for (unsigned b = 0; b < W; ++b) {
+      store<uint64_t>(words + 8 * b, word[b]);
+      escaped &= word[b];
+    }
+    for (; escaped != 0; escaped &= escaped - 1)
+      *out++ = static_cast<uint8_t>(group[std::countr_zero(escaped)] >> shift);
   }
   return static_cast<size_t>(out - escapes);
 }
 
 template <unsigned W>
+size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
+                    uint8_t* words, uint8_t* escapes) {
+  return shift == 0 ? encode_fields<W, false>(bytes, count, 0, codes_of, words, escapes)
+                    : encode_fields<W, true>(bytes, count, shift, codes_of, words, escapes);
+}
+
+/// Chooses between the symbols by the bits of the codes, from the lowest bit up, in eight bytes at
+/// once.
+template <unsigned W>
+uint64_t select_symbols(const uint64_t* symbols, const uint64_t* bits) {
+  uint64_t chosen[1u << W];
+  for (unsigned c = 0; c < 1u << W; ++c) chosen[c] = symbols[c];
+  for (unsigned b = 0; b < W; ++b)
+    for (unsigned c = 0; c < 1u << (W - 1 - b); ++c)
+      chosen[c] = chosen[2 * c] ^ (bits[b] & (chosen[2 * c] ^ chosen[2 * c + 1]));
+  return chosen[0];
+}
+
+template <unsigned W>
 size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
                     const uint8_t* escapes, uint8_t* dst) {
+  uint64_t everywhere[1u << W];
+  for (unsigned c = 0; c < 1u << W; ++c) everywhere[c] = symbols[c] * kOnes;
   const uint8_t* next = escapes;
   for (size_t begin = 0; begin < count; begin += 64, words += 8 * W) {
     uint64_t escaped = ~uint64_t{0};
     for (unsigned b = 0; b < W; ++b) escaped &= load<uint64_t>(words + 8 * b);
     if (count - begin < 64) escaped &= (uint64_t{1} << (count - begin)) - 1;
     for (unsigned j = 0; j < 8; ++j) {
-      uint64_t codes = 0;
-      for (unsigned b = 0; b < W; ++b) codes |= kSpread[words[8 * b + j]] << b;
-      uint64_t fields = 0;
-      for (unsigned i = 0; i < 8; ++i)
-        fields |= uint64_t{symbols[codes >> (8 * i) & 15]} << (8 * i);
-      store_tail(dst, begin + 8 * j, count, fields);
+      uint64_t bits[W];
+      for (unsigned b = 0; b < W; ++b) bits[b] = kSpread[words[8 * b + j]] * 255;
+      store_tail(dst, begin + 8 * j, count, select_symbols<W>(everywhere, bits));
     }
     for (; escaped != 0; escaped &= escaped - 1) dst[begin + std::countr_zero(escaped)] = *next++;
   }
@@ -325,6 +383,7 @@ const CodecKernels kScalarCodecKernels = {
     .unpack_bits = unpack_bits,
     .encode_level = {nullptr, encode_level<1>, encode_level<2>, encode_level<3>, encode_level<4>},
     .decode_level = {nullptr, decode_level<1>, decode_level<2>, decode_level<3>, decode_level<4>},
+    .top = nullptr,
     .combine = combine,
     .bit_range = bit_range,
     .repeat_length = scalar_repeat_length,

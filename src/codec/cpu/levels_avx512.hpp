@@ -1,0 +1,161 @@
+// AVX-512 with VBMI2 and GFNI: one group of 64 bytes through a level, in registers. Shared by the
+// kernels that code sequences and those that code values; like kernels_avx512.hpp for these files
+// only.
+//
+// A group's codes are a matrix of 64 x w bits; the format wants its transpose. gf2p8affineqb
+// transposes 8 x 8 bits in each 8 bytes, and one byte shuffle does the rest.
+#pragma once
+
+#include "codec/cpu/kernels.hpp"
+#include "codec/cpu/kernels_avx512.hpp"
+
+namespace uzip {
+namespace {
+
+/// Where the words of a mask's bits lie after transpose_bits(): byte j of word k is byte 8 * j +
+/// bit k.
+struct PackOrder {
+  Bytes index;
+  __mmask64 used;
+  unsigned width;
+
+  explicit PackOrder(unsigned mask) {
+    alignas(64) uint8_t bytes[64] = {};
+    width = 0;
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      if ((mask >> bit & 1) == 0) continue;
+      for (unsigned j = 0; j < 8; ++j) bytes[8 * width + j] = static_cast<uint8_t>(8 * j + bit);
+      ++width;
+    }
+    index = load(bytes);
+    used = low_bits(8 * size_t{width});
+  }
+};
+
+/// The inverse, for transpose_reversed(): bit b of the values of byte j comes from the mask's word
+/// k, byte j.
+struct UnpackOrder {
+  Bytes index;
+  __mmask64 used;
+  __mmask64 loaded;
+  unsigned width;
+
+  explicit UnpackOrder(unsigned mask) {
+    alignas(64) uint8_t bytes[64] = {};
+    used = 0;
+    width = 0;
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      if ((mask >> bit & 1) == 0) continue;
+      for (unsigned j = 0; j < 8; ++j) {
+        bytes[8 * j + 7 - bit] = static_cast<uint8_t>(8 * width + j);
+        used |= uint64_t{1} << (8 * j + 7 - bit);
+      }
+      ++width;
+    }
+    index = load(bytes);
+    loaded = low_bits(8 * size_t{width});
+  }
+  [[gnu::always_inline]] Bytes unpack(const uint8_t* words) const {
+    const Bytes packed = load_some(words, loaded);
+    return transpose_reversed(_mm512_maskz_permutexvar_epi8(used, index, packed));
+  }
+};
+
+/// Looks codes up. Where all coded fields lie within 63 neighbours (exponents do), one shuffle is
+/// enough.
+struct NearLookup {
+  Bytes base;
+  Bytes codes;
+  [[gnu::always_inline]] Bytes operator()(Bytes fields) const {
+    const Bytes near = _mm512_min_epu8(_mm512_sub_epi8(fields, base), _mm512_set1_epi8(63));
+    return _mm512_permutexvar_epi8(near, codes);
+  }
+};
+struct FullLookup {
+  Bytes codes[4];
+  [[gnu::always_inline]] Bytes operator()(Bytes fields) const {
+    const Bytes low = _mm512_permutex2var_epi8(codes[0], fields, codes[1]);
+    const Bytes high = _mm512_permutex2var_epi8(codes[2], fields, codes[3]);
+    return _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(fields), high);
+  }
+};
+
+/// Calls `code(lookup)` with the cheaper lookup that fits the codes.
+template <unsigned W, class Code>
+[[gnu::always_inline]] inline size_t with_lookup(const uint8_t* codes_of, Code code) {
+  const Bytes escape = _mm512_set1_epi8((1 << W) - 1);
+  FullLookup full;
+  size_t first = 255;
+  size_t last = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    full.codes[i] = load(codes_of + 64 * i);
+    const uint64_t coded = _mm512_cmpneq_epi8_mask(full.codes[i], escape);
+    if (coded == 0) continue;
+    if (first == 255) first = 64 * i + static_cast<size_t>(__builtin_ctzll(coded));
+    last = 64 * i + 63 - static_cast<size_t>(__builtin_clzll(coded));
+  }
+  if (last >= first + 63) return code(full);
+  // Entry 63 stands for everything else and is an escape.
+  const uint64_t inside = low_bits(last < first ? 0 : last - first + 1);
+  const NearLookup near{_mm512_set1_epi8(static_cast<char>(first)),
+                        _mm512_mask_loadu_epi8(escape, inside, codes_of + first)};
+  return code(near);
+}
+
+template <unsigned W>
+struct LevelEncoder {
+  uint8_t* words;
+  uint8_t* escapes;
+  PackOrder order{(1u << W) - 1};
+
+  LevelEncoder(uint8_t* to_words, uint8_t* to_escapes) : words(to_words), escapes(to_escapes) {}
+
+  /// Codes the fields that `valid` marks.
+  template <class Lookup>
+  [[gnu::always_inline]] void encode(const Lookup& lookup, Bytes fields, uint64_t valid) {
+    const Bytes escape = _mm512_set1_epi8((1 << W) - 1);
+    const Bytes codes = _mm512_maskz_mov_epi8(valid, lookup(fields));
+    const uint64_t escaped = _mm512_mask_cmpeq_epi8_mask(valid, codes, escape);
+    store_some(words, order.used, _mm512_permutexvar_epi8(order.index, transpose_bits(codes)));
+    store(escapes, _mm512_maskz_compress_epi8(escaped, fields));
+    escapes += popcount(escaped);
+    words += 8 * W;
+  }
+};
+
+template <unsigned W>
+struct LevelDecoder {
+  const uint8_t* words;
+  const uint8_t* escapes;
+  Bytes table;
+  UnpackOrder order{(1u << W) - 1};
+
+  LevelDecoder(const uint8_t* from_words, const uint8_t* symbols, const uint8_t* from_escapes)
+      : words(from_words),
+        escapes(from_escapes),
+        table(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(symbols)))) {}
+
+  [[gnu::always_inline]] Bytes decode(uint64_t valid) {
+    uint64_t escaped = valid;
+    for (unsigned b = 0; b < W; ++b) {
+      uint64_t word;
+      __builtin_memcpy(&word, words + 8 * b, 8);
+      escaped &= word;
+    }
+    Bytes fields;
+    if constexpr (W == 1)
+      fields = _mm512_broadcastb_epi8(_mm512_castsi512_si128(table));
+    else
+      fields = _mm512_shuffle_epi8(table, order.unpack(words));
+    fields = _mm512_mask_expand_epi8(fields, escaped, load(escapes));
+    escapes += popcount(escaped);
+    words += 8 * W;
+    return fields;
+  }
+};
+
+}  // namespace
+
+extern const TopKernels kAvx512TopKernels;
+
+}  // namespace uzip

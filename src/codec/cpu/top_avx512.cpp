@@ -1,0 +1,167 @@
+// AVX-512: values of one or two bytes straight to a level and back. What these save is the way of
+// the top plane through memory.
+#include "codec/cpu/kernels.hpp"
+#include "codec/cpu/kernels_avx512.hpp"
+#include "codec/cpu/levels_avx512.hpp"
+
+namespace uzip {
+namespace {
+
+/// Bytes that are read or written ahead of the loop; hardware prefetchers stop at pages.
+constexpr size_t kAhead = 4096;
+
+/// 64 values of one byte: the rotated value is the top plane.
+struct Values1 {
+  static constexpr size_t kSize = 1;
+  Bytes left = _mm512_set1_epi64(static_cast<int64_t>(0x8001020408102040u));
+  Bytes right = _mm512_set1_epi64(static_cast<int64_t>(0x0204081020408001u));
+
+  [[gnu::always_inline]] Bytes read(const uint8_t* src, size_t count, uint8_t*) const {
+    const Bytes v = count == 64 ? load(src) : load_some(src, low_bits(count));
+    return _mm512_gf2p8affine_epi64_epi8(v, left, 0);
+  }
+  [[gnu::always_inline]] void write(Bytes top, size_t count, const uint8_t*, uint8_t* dst) const {
+    const Bytes v = _mm512_gf2p8affine_epi64_epi8(top, right, 0);
+    if (count == 64)
+      store(dst, v);
+    else
+      store_some(dst, low_bits(count), v);
+  }
+};
+
+/// 64 values of two bytes: the top plane, and the other one as it is.
+struct Values2 {
+  static constexpr size_t kSize = 2;
+  Bytes pack = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  Bytes unpack = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+
+  [[gnu::always_inline]] Bytes read(const uint8_t* src, size_t count, uint8_t* other) const {
+    const bool whole = count == 64;
+    const Bytes v0 = whole ? load(src) : load_some(src, part_mask(2 * count, 0));
+    const Bytes v1 = whole ? load(src + 64) : load_some(src + 64, part_mask(2 * count, 1));
+    const Bytes a = _mm512_shldi_epi16(v0, v0, 1);
+    const Bytes b = _mm512_shldi_epi16(v1, v1, 1);
+    const Bytes low = _mm512_set1_epi16(0xff);
+    const Bytes lower = _mm512_permutexvar_epi64(
+        pack, _mm512_packus_epi16(_mm512_and_si512(a, low), _mm512_and_si512(b, low)));
+    if (whole)
+      store(other, lower);
+    else
+      store_some(other, low_bits(count), lower);
+    return _mm512_permutexvar_epi64(
+        pack, _mm512_packus_epi16(_mm512_srli_epi16(a, 8), _mm512_srli_epi16(b, 8)));
+  }
+  [[gnu::always_inline]] void write(Bytes top, size_t count, const uint8_t* other,
+                                    uint8_t* dst) const {
+    const bool whole = count == 64;
+    const Bytes lower = whole ? load(other) : load_some(other, low_bits(count));
+    const Bytes low = _mm512_permutexvar_epi64(unpack, lower);
+    const Bytes high = _mm512_permutexvar_epi64(unpack, top);
+    const Bytes a = _mm512_unpacklo_epi8(low, high);
+    const Bytes b = _mm512_unpackhi_epi8(low, high);
+    const Bytes v0 = _mm512_shrdi_epi16(a, a, 1);
+    const Bytes v1 = _mm512_shrdi_epi16(b, b, 1);
+    if (whole) {
+      store(dst, v0);
+      store(dst + 64, v1);
+    } else {
+      store_some(dst, part_mask(2 * count, 0), v0);
+      store_some(dst + 64, part_mask(2 * count, 1), v1);
+    }
+  }
+};
+
+template <class Values, unsigned W, bool kShifts, class Lookup>
+[[gnu::always_inline]] inline size_t encode_with(const Lookup& lookup, const uint8_t* src,
+                                                 size_t count, const TopPlane& top,
+                                                 uint8_t* escapes) {
+  const Values values;
+  LevelEncoder<W> level(top.words, escapes);
+  const PackOrder low_order((1u << top.shift) - 1);
+  const size_t low_bytes = 8 * top.shift;
+  const Bytes field_bits = _mm512_set1_epi8(static_cast<char>(0xffu >> top.shift));
+  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(top.shift));
+  uint8_t* low_words = top.low_words;
+  uint8_t* other = top.other;
+  auto group = [&](size_t here) __attribute__((always_inline)) {
+    Bytes fields = values.read(src, here, other);
+    if constexpr (kShifts) {
+      store_some(low_words, low_order.used,
+                 _mm512_permutexvar_epi8(low_order.index, transpose_bits(fields)));
+      low_words += low_bytes;
+      fields = _mm512_and_si512(_mm512_srl_epi16(fields, by), field_bits);
+    }
+    level.encode(lookup, fields, here == 64 ? ~uint64_t{0} : low_bits(here));
+    src += 64 * Values::kSize;
+    other += 64;
+  };
+  for (; count >= 64; count -= 64) {
+    for (size_t i = 0; i < Values::kSize; ++i) _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
+    group(64);
+  }
+  if (count > 0) group(count);
+  return static_cast<size_t>(level.escapes - escapes);
+}
+
+template <class Values, unsigned W>
+size_t encode(const uint8_t* src, size_t count, const uint8_t* codes_of, const TopPlane& top,
+              uint8_t* escapes) {
+  return with_lookup<W>(
+      codes_of, [&](const auto& lookup) __attribute__((always_inline)) {
+        return top.shift == 0 ? encode_with<Values, W, false>(lookup, src, count, top, escapes)
+                              : encode_with<Values, W, true>(lookup, src, count, top, escapes);
+      });
+}
+
+template <class Values, unsigned W, bool kShifts>
+[[gnu::always_inline]] inline size_t decode_with(const ConstTopPlane& top, size_t count,
+                                                 const uint8_t* symbols, const uint8_t* escapes,
+                                                 uint8_t* dst) {
+  const Values values;
+  LevelDecoder<W> level(top.words, symbols, escapes);
+  const UnpackOrder low_order((1u << top.shift) - 1);
+  const size_t low_bytes = 8 * top.shift;
+  const Bytes high_bits = _mm512_set1_epi8(static_cast<char>(0xffu << top.shift));
+  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(top.shift));
+  const uint8_t* low_words = top.low_words;
+  const uint8_t* other = top.other;
+  auto group = [&](size_t here) __attribute__((always_inline)) {
+    Bytes plane = level.decode(here == 64 ? ~uint64_t{0} : low_bits(here));
+    if constexpr (kShifts) {
+      plane = _mm512_and_si512(_mm512_sll_epi16(plane, by), high_bits);
+      plane = _mm512_or_si512(plane, low_order.unpack(low_words));
+      low_words += low_bytes;
+    }
+    values.write(plane, here, other, dst);
+    dst += 64 * Values::kSize;
+    other += 64;
+  };
+  for (; count >= 64; count -= 64) {
+    for (size_t i = 0; i < Values::kSize; ++i) __builtin_prefetch(dst + kAhead + 64 * i, 1, 2);
+    group(64);
+  }
+  if (count > 0) group(count);
+  return static_cast<size_t>(level.escapes - escapes);
+}
+
+template <class Values, unsigned W>
+size_t decode(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
+              const uint8_t* escapes, uint8_t* dst) {
+  return top.shift == 0 ? decode_with<Values, W, false>(top, count, symbols, escapes, dst)
+                        : decode_with<Values, W, true>(top, count, symbols, escapes, dst);
+}
+
+}  // namespace
+
+const TopKernels kAvx512TopKernels = {
+    .encode = {{nullptr, encode<Values1, 1>, encode<Values1, 2>, encode<Values1, 3>,
+                encode<Values1, 4>},
+               {nullptr, encode<Values2, 1>, encode<Values2, 2>, encode<Values2, 3>,
+                encode<Values2, 4>}},
+    .decode = {{nullptr, decode<Values1, 1>, decode<Values1, 2>, decode<Values1, 3>,
+                decode<Values1, 4>},
+               {nullptr, decode<Values2, 1>, decode<Values2, 2>, decode<Values2, 3>,
+                decode<Values2, 4>}},
+};
+
+}  // namespace uzip
