@@ -38,6 +38,7 @@ Arrival* ArrivalPool::take() {
   }
   Arrival* arrival = free_.back();
   free_.pop_back();
+  arrival->in_use = true;
   arrival->ended = false;
   arrival->held_by_ucx = false;
   return arrival;
@@ -45,6 +46,7 @@ Arrival* ArrivalPool::take() {
 
 void ArrivalPool::give(Arrival* arrival) {
   arrival->owned_body.reset();
+  arrival->in_use = false;
   free_.push_back(arrival);
 }
 

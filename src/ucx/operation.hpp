@@ -78,6 +78,7 @@ struct Arrival {
   };
 
   Body body = Body::kPassing;
+  bool in_use = false;
   bool in_handler =
       false;           ///< on_message() is running: who ends the message leaves the object alone
   bool ended = false;  ///< received or discarded during on_message()
@@ -98,6 +99,14 @@ class ArrivalPool {
  public:
   Arrival* take();
   void give(Arrival* arrival);
+
+  /// Calls visit(Arrival*) for each arrival in use.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (Arrival& arrival : slots_) {
+      if (arrival.in_use) visit(&arrival);
+    }
+  }
 
  private:
   std::deque<Arrival> slots_;

@@ -73,6 +73,9 @@ ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> 
     return UCS_OK;
   }
 
+  Peer& peer = peers_[prefix.message.source];
+  // Who only receives from a process would not learn of its end without an endpoint of its own.
+  if (peer.endpoint == nullptr && peer.next_arrival == 0) to_connect_.push_back(peer.index);
   Arrival* arrival = arrivals_.take();
   arrival->peer = static_cast<int>(prefix.message.source);
   arrival->sequence = prefix.message.sequence;
@@ -96,7 +99,7 @@ ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> 
       arrival->body = Arrival::Body::kPassing;
     }
   }
-  return take_in(peers_[prefix.message.source], arrival, header.data() + prefix_bytes);
+  return take_in(peer, arrival, header.data() + prefix_bytes);
 }
 
 ucs_status_t UcxTransport::take_in(Peer& peer, Arrival* arrival, const std::byte* head) {
@@ -272,6 +275,9 @@ Result<Progress> UcxTransport::fetch(Arrival* arrival, std::span<std::byte> dst,
                                      Completion* completion) {
   Peer& peer = peers_[static_cast<size_t>(arrival->peer)];
   if (peer.failed) return peer.failure;
+  // UCX would do with the one that it made for the sender, but that one can't be closed, and a
+  // worker is not destroyed (UCX aborts) while an endpoint has something to do.
+  UZIP_RETURN_IF_ERROR(endpoint_of(peer).status());
   Operation* operation = operations_.take(Operation::Kind::kReceive, arrival->peer, completion);
   operation->transport = this;
   ucp_request_param_t param;

@@ -8,25 +8,36 @@ namespace uzip {
 namespace {
 
 struct Setting {
+  const char* transport;  // UCX warns of settings of transports that it does not use; null: of none
   const char* name;
   const char* value;
 };
 
 constexpr Setting kDefaults[] = {
     // Shared memory offers itself for endpoints with error handling only if asked to; without it
-    // UCX connects
-    // local processes by tcp and doesn't say so.
-    {"POSIX_ERROR_HANDLING", "y"},
-    {"SYSV_ERROR_HANDLING", "y"},
-    // How soon shared memory notices a dead peer; 20 s by default.
-    {"KEEPALIVE_INTERVAL", "1s"},
+    // UCX
+    // connects local processes by tcp and doesn't say so.
+    {"posix", "POSIX_ERROR_HANDLING", "y"},
+    {"sysv", "SYSV_ERROR_HANDLING", "y"},
     // A head and a small body in one element of the queue, written without an intermediate buffer.
-    {"POSIX_FIFO_ELEM_SIZE", "256"},
-    {"SYSV_FIFO_ELEM_SIZE", "256"},
+    {"posix", "POSIX_FIFO_ELEM_SIZE", "256"},
+    {"sysv", "SYSV_FIFO_ELEM_SIZE", "256"},
     // Halves the time of a message of 64 KiB.
-    {"TCP_TX_SEG_SIZE", "64K"},
-    {"TCP_RX_SEG_SIZE", "128K"},
+    {"tcp", "TCP_TX_SEG_SIZE", "64K"},
+    {"tcp", "TCP_RX_SEG_SIZE", "128K"},
+    // How soon shared memory notices a dead peer; 20 s by default.
+    {nullptr, "KEEPALIVE_INTERVAL", "1s"},
 };
+
+void set_defaults(UcxEnvironment& environment, const Config& config) {
+  const std::string tls =
+      config.ucx_tls.empty() ? environment.value("TLS").value_or("") : config.ucx_tls;
+  for (const Setting& setting : kDefaults) {
+    if (setting.transport == nullptr || tls_allows(tls, setting.transport)) {
+      environment.set_default(setting.name, setting.value);
+    }
+  }
+}
 
 Result<UcxContextHandle> create_context(const Config& config, int size) {
   ucp_config_t* read = nullptr;
@@ -78,7 +89,7 @@ Status read_address(ucp_worker_h worker, std::vector<std::byte>* bytes) {
 
 Result<UcxResources> open_ucx(const Config& config, int size) {
   UcxEnvironment environment;
-  for (const Setting& setting : kDefaults) environment.set_default(setting.name, setting.value);
+  set_defaults(environment, config);
 
   UcxResources resources;
   UZIP_ASSIGN_OR_RETURN(resources.context, create_context(config, size));

@@ -1,5 +1,6 @@
 #include "ucx/ucx_environment.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <unistd.h>
@@ -21,9 +22,15 @@ std::optional<std::string> value_of(std::string_view variable) {
   return std::nullopt;
 }
 
+// The environment belongs to the whole process, so does this.
+std::mutex& one_at_a_time() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 }  // namespace
 
-UcxEnvironment::UcxEnvironment() {
+UcxEnvironment::UcxEnvironment() : alone_(one_at_a_time()) {
   std::vector<std::pair<std::string, std::string>> ours;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
@@ -55,9 +62,30 @@ void UcxEnvironment::set_default(std::string_view name, std::string_view value) 
   if (!value_of(variable)) set(variable, std::string(value));
 }
 
+std::optional<std::string> UcxEnvironment::value(std::string_view name) const {
+  return value_of(std::string(kUcxPrefix) + std::string(name));
+}
+
 void UcxEnvironment::set(const std::string& variable, const std::string& value) {
   before_.emplace_back(variable, value_of(variable));
   setenv(variable.c_str(), value.c_str(), 1);
+}
+
+bool tls_allows(std::string_view tls, std::string_view transport) {
+  const bool negated = tls.starts_with('^');
+  if (negated) tls.remove_prefix(1);
+  if (tls.empty()) return true;
+  const bool shared_memory = transport == "posix" || transport == "sysv" || transport == "xpmem";
+  bool named = false;
+  while (!tls.empty()) {
+    const size_t comma = std::min(tls.find(','), tls.size());
+    std::string_view name = tls.substr(0, comma);
+    tls.remove_prefix(std::min(comma + 1, tls.size()));
+    if (name.starts_with('\\')) name.remove_prefix(1);  // "exactly this name"
+    named |= name == transport || name == "all" ||
+             (shared_memory && (name == "shm" || name == "sm" || name == "mm"));
+  }
+  return named != negated;
 }
 
 }  // namespace uzip

@@ -5,6 +5,7 @@
 // and say nothing.
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,14 +27,22 @@ class UcxEnvironment {
   /// Sets UCX_`name` unless the user has set it (or UZIP_UCX_`name`).
   void set_default(std::string_view name, std::string_view value);
 
+  /// The value that UCX will see, if any.
+  std::optional<std::string> value(std::string_view name) const;
+
   /// Names (without UZIP_UCX_) of the user's UZIP_UCX_ variables.
   const std::vector<std::string>& names() const { return names_; }
 
  private:
   void set(const std::string& variable, const std::string& value);
 
+  std::unique_lock<std::mutex> alone_;
   std::vector<std::string> names_;
   std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
+
+/// Whether UCX_TLS's value `tls` ("" is everything, else "tcp,self", "shm", "^posix,sysv") lets UCX
+/// use `transport`.
+bool tls_allows(std::string_view tls, std::string_view transport);
 
 }  // namespace uzip

@@ -1,13 +1,21 @@
 // UcxTransport when a process dies, and at the end.
 #include "ucx/ucx_transport.hpp"
 
-#include <ctime>
+#include "base/log.hpp"
+
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace uzip {
 namespace {
 
-constexpr auto kCloseLimit = std::chrono::seconds(1);
+constexpr auto kFlushLimit = std::chrono::milliseconds(1000);
+constexpr auto kCloseLimit = std::chrono::milliseconds(200);
+// Each watched process takes a file descriptor.
+constexpr int kMostWatched = 128;
+// Rounds of progress that a dead process's last messages get.
+constexpr int kDrainRounds = 1000;
 
 }  // namespace
 
@@ -28,14 +36,7 @@ void UcxTransport::mark_failed(Peer& peer, Status why) {
 void UcxTransport::report_failures() {
   for (int index : std::exchange(newly_failed_, {})) {
     Peer& peer = peers_[static_cast<size_t>(index)];
-    if (peer.endpoint != nullptr) {
-      ucp_request_param_t param;
-      param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-      param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-      const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
-      peer.endpoint = nullptr;
-      if (request != nullptr && !UCS_PTR_IS_ERR(request)) ucp_request_free(request);
-    }
+    if (const ucs_status_ptr_t request = close_by_force(peer)) ucp_request_free(request);
     operations_.for_each([&](Operation* operation) {
       if (operation->peer != index) return;
       // What UCX knows of it reports itself; a receive that it never ends keeps its buffer until
@@ -49,29 +50,107 @@ void UcxTransport::report_failures() {
   }
 }
 
-void UcxTransport::close_endpoints() {
-  std::vector<ucs_status_ptr_t> requests;
-  for (Peer& peer : peers_) {
-    if (peer.endpoint == nullptr) continue;
-    ucp_request_param_t param;
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    param.flags = peer.failed ? UCP_EP_CLOSE_FLAG_FORCE : 0;
-    const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
-    peer.endpoint = nullptr;
-    if (request != nullptr && !UCS_PTR_IS_ERR(request)) requests.push_back(request);
-  }
-  const auto deadline = std::chrono::steady_clock::now() + kCloseLimit;
-  while (!requests.empty() && std::chrono::steady_clock::now() < deadline) {
-    if (ucp_worker_progress(ucx_.worker.get()) == 0) {
-      const timespec pause = {0, 20000};
-      nanosleep(&pause, nullptr);
+void UcxTransport::watch_peers() {
+  int watched = 0;
+  for (int step = 1; step < size() && watched < kMostWatched; ++step) {
+    Peer& peer = peers_[static_cast<size_t>((rank_ + step) % size())];
+    if (!peer.same_host) continue;
+    ++watched;
+    switch (watch_.add(peer.index, peer.record.memory)) {
+      case ReadOutcome::kDone:
+        peer.verified = true;
+        break;
+      case ReadOutcome::kForbidden:
+        peer.readable = false;
+        break;
+      case ReadOutcome::kGone:  // ended already, or in another place than its record says
+      case ReadOutcome::kUnreadable:
+        break;
     }
-    std::erase_if(requests, [](ucs_status_ptr_t request) {
-      if (ucp_request_check_status(request) == UCS_INPROGRESS) return false;
-      ucp_request_free(request);
-      return true;
-    });
   }
+}
+
+void UcxTransport::look_for_ended() {
+  const std::vector<int> ended = watch_.ended();
+  if (ended.empty()) return;
+  // What they sent before their end is still in shared memory, and counts.
+  for (int round = 0; round < kDrainRounds && ucp_worker_progress(ucx_.worker.get()) != 0;
+       ++round) {
+  }
+  for (int index : ended) {
+    mark_failed(peers_[static_cast<size_t>(index)],
+                error(UZIP_ERR_PEER, "process %d has ended", index));
+  }
+}
+
+// What the sink kept and never asked for.
+void UcxTransport::release_arrivals() {
+  arrivals_.for_each([&](Arrival* arrival) {
+    if (arrival->body == Arrival::Body::kUcx || arrival->body == Arrival::Body::kRendezvous) {
+      ucp_am_data_release(ucx_.worker.get(), arrival->data);
+    }
+  });
+}
+
+// Lets what was sent leave, within a bounded time, then cuts the connections. An orderly close of
+// UCX may wait for a process that has left, can't be given up once begun, and its worker then can't
+// be destroyed.
+void UcxTransport::close_endpoints() {
+  const auto progress_until = [&](auto condition, std::chrono::milliseconds limit) {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (!condition() && std::chrono::steady_clock::now() < deadline) {
+      if (ucp_worker_progress(ucx_.worker.get()) == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    }
+  };
+  progress_until([&] { return pending_sends_ == 0 && flushed(); }, kFlushLimit);
+
+  std::vector<ucs_status_ptr_t> closing;
+  for (Peer& peer : peers_) {
+    if (const ucs_status_ptr_t request = close_by_force(peer)) closing.push_back(request);
+  }
+  progress_until(
+      [&] {
+        return std::none_of(closing.begin(), closing.end(), [](ucs_status_ptr_t request) {
+          return ucp_request_check_status(request) == UCS_INPROGRESS;
+        });
+      },
+      kCloseLimit);
+  for (ucs_status_ptr_t request : closing) ucp_request_free(request);
+}
+
+// UCX aborts the process when a worker is destroyed that has something to do, and some of what it
+// does with a dead peer never ends. Then the worker is left to the process's end; nobody progresses
+// it, so it touches no buffer.
+void UcxTransport::destroy_worker() {
+  size_t unfinished = pending_flushes_;
+  operations_.for_each([&](const Operation* operation) {
+    unfinished += operation->kind == Operation::Kind::kSend ||
+                  operation->kind == Operation::Kind::kControl ||
+                  operation->kind == Operation::Kind::kReceive;
+  });
+  if (unfinished == 0) {
+    ucx_.worker.reset();
+    return;
+  }
+  log(LogLevel::kInfo,
+      "UCX still has %zu operations with processes that failed; its memory is freed "
+      "when this process ends",
+      unfinished);
+  (void)ucx_.worker.release();
+  (void)ucx_.context.release();
+}
+
+// The request to be freed, or null.
+ucs_status_ptr_t UcxTransport::close_by_force(Peer& peer) {
+  if (peer.endpoint == nullptr) return nullptr;
+  ucp_request_param_t param;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
+  peer.endpoint = nullptr;
+  return UCS_PTR_IS_ERR(request) ? nullptr : request;
 }
 
 }  // namespace uzip

@@ -3,7 +3,10 @@
 #include "base/log.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include <poll.h>
 #include <unistd.h>
@@ -13,15 +16,40 @@ namespace {
 
 // From here on one copy by the receiver is cheaper than UCX's two through shared memory, the answer
 // included.
-constexpr size_t kPeerReadThreshold = size_t{16} << 10;
+constexpr size_t kPeerReadThreshold = size_t{8} << 10;
 // A message to this process itself is copied, up to this size, so that its send need not wait.
 constexpr size_t kSelfCopyLimit = size_t{8} << 10;
 constexpr auto kLongestSleep = std::chrono::milliseconds(100);
+
+constexpr uint32_t kIdleCallsPerLook = 64;
+constexpr auto kLookInterval = std::chrono::milliseconds(20);
 
 bool all_on_one_host(const std::vector<WireupRecord>& records) {
   return std::all_of(records.begin(), records.end(), [&](const WireupRecord& record) {
     return record.host == records.front().host;
   });
+}
+
+// Names of the transports that an endpoint uses; UCX 1.13 only prints them.
+std::vector<std::string> transports_of(ucp_ep_h endpoint) {
+  char* text = nullptr;
+  size_t length = 0;
+  FILE* stream = open_memstream(&text, &length);
+  if (stream == nullptr) return {};
+  ucp_ep_print_info(endpoint, stream);
+  std::fclose(stream);
+  std::vector<std::string> names;
+  std::string_view rest(text, length);
+  for (size_t lane = rest.find("lane["); lane != rest.npos; lane = rest.find("lane[")) {
+    rest.remove_prefix(lane + 5);
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    const size_t slash = line.find('/');
+    const size_t colon = line.rfind(':', slash);
+    if (slash == line.npos || colon == line.npos) continue;
+    names.emplace_back(line.substr(colon + 1, slash - colon - 1));
+  }
+  std::free(text);
+  return names;
 }
 
 void copy(std::byte* dst, std::span<const std::byte> src) {
@@ -60,7 +88,10 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
   Status exchanged = allgather(mine, &all);
   UZIP_RETURN_IF_ERROR(opened);
   UZIP_RETURN_IF_ERROR(exchanged);
-  UZIP_RETURN_IF_ERROR(transport->connect(all));
+  UZIP_RETURN_IF_ERROR(transport->learn_peers(all));
+  transport->watch_peers();
+  UZIP_RETURN_IF_ERROR(transport->connect_samples());
+  transport->describe();
   return transport;
 }
 
@@ -75,7 +106,7 @@ UcxTransport::UcxTransport(int rank, int size, bool peer_read)
   }
 }
 
-Status UcxTransport::connect(std::vector<std::vector<std::byte>>& bytes) {
+Status UcxTransport::learn_peers(const std::vector<std::vector<std::byte>>& bytes) {
   if (bytes.size() != peers_.size()) {
     return error(UZIP_ERR_INTERNAL, "the exchange of addresses gave %zu entries for %zu processes",
                  bytes.size(), peers_.size());
@@ -95,18 +126,58 @@ Status UcxTransport::connect(std::vector<std::vector<std::byte>>& bytes) {
   for (size_t i = 0; i < records.size(); ++i) {
     Peer& peer = peers_[i];
     peer.record = std::move(records[i]);
-    peer.offers = peer_read_ && peer.record.peer_read && peer.record.host == here;
-    peer.readable = peer.record.host == here;
+    peer.same_host = peer.record.host == here;
+    peer.readable = peer.same_host;
+    peer.offers = peer_read_ && peer.record.peer_read && peer.same_host;
   }
-  describe();
   return {};
 }
 
-void UcxTransport::describe() { info_.description = "ucx " + ucx_version(); }
+// Connections are made when first needed: n * n of them would take long, and UCX complains of those
+// that are not complete when a process leaves. One to a process of this host and one elsewhere are
+// made now, to see how.
+Status UcxTransport::connect_samples() {
+  bool here = false;
+  bool elsewhere = false;
+  for (int step = 1; step < size(); ++step) {
+    Peer& peer = peers_[static_cast<size_t>((rank_ + step) % size())];
+    bool& done = peer.same_host ? here : elsewhere;
+    if (!done) UZIP_RETURN_IF_ERROR(endpoint_of(peer).status());
+    done = true;
+  }
+  return {};
+}
+
+// "ucx 1.13.1: posix, tcp", from what UCX prints of each connection: "lane[0]:  2:posix/memory.0
+// md[1] ...".
+void UcxTransport::describe() {
+  std::vector<std::string> transports;
+  for (const Peer& peer : peers_) {
+    if (peer.endpoint == nullptr) continue;
+    for (std::string& name : transports_of(peer.endpoint)) {
+      if (std::find(transports.begin(), transports.end(), name) == transports.end()) {
+        transports.push_back(std::move(name));
+      }
+    }
+  }
+  info_.description = "ucx " + ucx_version();
+  const char* separator = ": ";
+  for (const std::string& name : transports) {
+    info_.description += separator + name;
+    separator = ", ";
+  }
+  const bool reads = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return peer.index != rank_ && peer.offers;
+  });
+  if (reads) info_.description += std::string(separator) + "peer reads";
+}
 
 UcxTransport::~UcxTransport() {
   closing_ = true;
-  if (ucx_.worker) close_endpoints();
+  if (!ucx_.worker) return;
+  release_arrivals();
+  close_endpoints();
+  destroy_worker();
 }
 
 // ---- Sending ----
@@ -249,6 +320,8 @@ bool UcxTransport::progress() {
     for (Arrival* arrival : std::exchange(to_self_, {})) announce_lasting(arrival);
   }
   moved |= ucp_worker_progress(ucx_.worker.get()) != 0;
+  if (!moved) look_when_idle();
+  if (!to_connect_.empty()) connect_back();
   if (!newly_failed_.empty()) {
     moved = true;
     report_failures();
@@ -257,13 +330,34 @@ bool UcxTransport::progress() {
   return moved;
 }
 
+// The end of a watched process is looked for when nothing else goes on, and not too often.
+void UcxTransport::look_when_idle() {
+  if (++idle_calls_ < kIdleCallsPerLook) return;
+  const bool told = idle_calls_ > kIdleCallsPerLook;
+  idle_calls_ = 0;
+  const auto now = std::chrono::steady_clock::now();
+  if (!told && now - last_look_ < kLookInterval) return;
+  last_look_ = now;
+  look_for_ended();
+}
+
+void UcxTransport::connect_back() {
+  for (int index : std::exchange(to_connect_, {})) {
+    Peer& peer = peers_[static_cast<size_t>(index)];
+    if (peer.failed) continue;
+    const Result<ucp_ep_h> endpoint = endpoint_of(peer);
+    if (!endpoint.ok()) mark_failed(peer, endpoint.status());
+  }
+}
+
 void UcxTransport::wait(std::chrono::milliseconds limit) {
   if (!deferred_.empty() || !to_self_.empty() || !newly_failed_.empty()) return;
   // Anything but success, UCS_ERR_BUSY above all, means that there is something to progress.
   if (ucp_worker_arm(ucx_.worker.get()) != UCS_OK) return;
-  pollfd descriptor = {ucx_.event_fd, POLLIN, 0};
+  pollfd descriptors[2] = {{ucx_.event_fd, POLLIN, 0}, {watch_.descriptor(), POLLIN, 0}};
   const auto bounded = std::clamp(limit, std::chrono::milliseconds(0), kLongestSleep);
-  poll(&descriptor, 1, static_cast<int>(bounded.count()));
+  poll(descriptors, 2, static_cast<int>(bounded.count()));  // a descriptor of -1 is left out
+  if (descriptors[1].revents != 0) idle_calls_ = kIdleCallsPerLook;
 }
 
 bool UcxTransport::flushed() {

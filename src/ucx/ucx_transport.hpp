@@ -11,9 +11,11 @@
 #include "base/config.hpp"
 #include "base/transport.hpp"
 #include "ucx/operation.hpp"
+#include "ucx/peer_watch.hpp"
 #include "ucx/ucx_context.hpp"
 #include "ucx/wireup.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -65,9 +67,11 @@ class UcxTransport final : public Transport {
     int index = -1;
     WireupRecord record;
     ucp_ep_h endpoint = nullptr;  ///< null until something is sent
-    bool offers = false;          ///< it can probably read our memory
-    bool readable = true;         ///< no read of its memory has been forbidden
-    bool verified = false;        ///< a read of its memory has worked
+    bool same_host = false;
+    bool offers = false;     ///< it can probably read our memory
+    bool readable = true;    ///< no read of its memory has been forbidden
+    bool verified = false;   ///< a read of its memory has worked
+    bool contacted = false;  ///< something was sent to it
     bool failed = false;
     Status failure;
     uint32_t next_send = 0;       ///< number of the next message to it
@@ -76,7 +80,9 @@ class UcxTransport final : public Transport {
   };
 
   UcxTransport(int rank, int size, bool peer_read);
-  Status connect(std::vector<std::vector<std::byte>>& records);
+  Status learn_peers(const std::vector<std::vector<std::byte>>& records);
+  void watch_peers();
+  Status connect_samples();
   void describe();
 
   // Sending: ucx_transport.cpp.
@@ -114,7 +120,13 @@ class UcxTransport final : public Transport {
   // Failures: ucx_failures.cpp.
   void mark_failed(Peer& peer, Status why);
   void report_failures();
+  void look_for_ended();
+  void look_when_idle();
+  void connect_back();
+  void release_arrivals();
   void close_endpoints();
+  void destroy_worker();
+  ucs_status_ptr_t close_by_force(Peer& peer);
 
   static void on_sent(void* request, ucs_status_t status, void* operation);
   static void on_fetched(void* request, ucs_status_t status, size_t bytes, void* operation);
@@ -138,6 +150,10 @@ class UcxTransport final : public Transport {
   std::vector<std::pair<Completion*, Status>> deferred_;  ///< finished outside progress()
   std::vector<Arrival*> to_self_;  ///< sent by this process to itself, not yet announced
   std::vector<int> newly_failed_;
+  std::vector<int> to_connect_;  ///< have sent something and are not connected yet
+  PeerWatch watch_;
+  uint32_t idle_calls_ = 0;  ///< of progress() since the last look at the clock
+  std::chrono::steady_clock::time_point last_look_{};
 };
 
 }  // namespace uzip

@@ -43,7 +43,7 @@ struct LoopbackOptions {
   /// Called for each message that is sent, with copies that it may change: shorten, lengthen, flip
   /// bits.
   std::function<void(int from, int to, std::vector<std::byte>& head, std::vector<std::byte>& body)>
-      tamper;
+      tamper = nullptr;
 
   /// A death is noticed after this number of a survivor's progress() calls.
   int notice_delay = 0;
