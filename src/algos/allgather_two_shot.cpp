@@ -8,6 +8,8 @@
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
+#include <algorithm>
+
 namespace uzip {
 namespace {
 
@@ -26,7 +28,7 @@ Schedule build(const Shape& shape, int rank) {
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const double moved = bytes * (shape.size - 1) / shape.size;
-  return model.latency * (1 + kMessageStart * (shape.size - 1)) +
+  return model.latency * (1 + kMessageStart * std::max(shape.size - 2, 0)) +
          moved * (model.ratio * model.seconds_per_byte + model.codec_per_byte);
 }
 

@@ -10,6 +10,8 @@
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
+#include <algorithm>
+
 namespace uzip {
 namespace {
 
@@ -41,7 +43,7 @@ Schedule build(const Shape& shape, int rank) {
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const double moved = bytes * (shape.size - 1) / shape.size;
-  return model.latency * (2 + 2 * kMessageStart * (shape.size - 1)) +
+  return model.latency * (2 + 2 * kMessageStart * std::max(shape.size - 2, 0)) +
          moved * (2 * model.ratio * model.seconds_per_byte + model.reduce_per_byte +
                   2 * model.codec_per_byte);
 }

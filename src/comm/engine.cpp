@@ -159,7 +159,7 @@ void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void Engine::flush(std::unique_lock<std::mutex>& lock) {
+void Engine::flush(std::unique_lock<std::mutex>& lock, std::chrono::seconds limit) {
   const Clock::time_point start = Clock::now();
   int idle_rounds = 0;
   Clock::time_point idle_since;
@@ -169,7 +169,7 @@ void Engine::flush(std::unique_lock<std::mutex>& lock) {
       continue;
     }
     idle(idle_rounds, idle_since, lock);
-    if (seconds_since(start) > std::min(config_.timeout > 0 ? config_.timeout : 60.0, 60.0)) {
+    if (Clock::now() - start > limit) {
       log(LogLevel::kWarn, "left although not all messages have been received");
       return;
     }

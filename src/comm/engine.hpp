@@ -11,6 +11,7 @@
 #include "comm/request.hpp"
 #include "comm/selector.hpp"
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,8 +33,8 @@ class Engine final : public TransportSink {
   void wait(Request& request, std::unique_lock<std::mutex>& lock);
   /// Moves everything forward without waiting; true if anything moved.
   bool progress();
-  /// Waits until all that was sent has been received, UZIP_TIMEOUT at most.
-  void flush(std::unique_lock<std::mutex>& lock);
+  /// Waits until all that was sent has been received, for `limit` at most.
+  void flush(std::unique_lock<std::mutex>& lock, std::chrono::seconds limit);
 
   // Requests. acquire() never fails; release() takes a done request back, at once or when it is drained.
   Request* acquire();

@@ -106,13 +106,14 @@ Result<CommunicatorHandle> split(CommunicatorHandle& parent, int color, int key)
 }
 
 void leave(CommunicatorHandle& handle) {
-  if (handle.comm->health().ok()) {
+  Status status = handle.comm->health();
+  if (status.ok()) {
     // After the barrier nobody needs anything from this rank any more, except what is still under way.
-    const Status status = run(handle, internal_call(UZIP_BARRIER, nullptr, nullptr, 0));
+    status = run(handle, internal_call(UZIP_BARRIER, nullptr, nullptr, 0));
     if (!status.ok()) log(LogLevel::kWarn, "freeing a communicator: %s", status.message().c_str());
   }
   std::unique_lock lock(handle.engine->mutex());
-  handle.engine->flush(lock);
+  handle.engine->flush(lock, status.ok() ? std::chrono::seconds(60) : std::chrono::seconds(1));
   handle.comm.reset();
   handle.engine->free_number(handle.number);
 }

@@ -37,18 +37,19 @@ int main(int, char** argv) {
   uzip_comm_rank(comm, &rank);
   uzip_comm_size(comm, &size);
   std::vector<float> in(kCount, 1), out(kCount);
-  for (int warm = 0; warm < 3; ++warm)
-    if (uzip_allreduce(in.data(), out.data(), kCount, UZIP_FP32, UZIP_SUM, comm) != UZIP_OK) return fail(rank, "first calls");
-
-  uzip_request_t request;
-  if (uzip_iallreduce(in.data(), out.data(), kCount, UZIP_FP32, UZIP_SUM, comm, &request) != UZIP_OK) return fail(rank, "start");
+  // The others may still be in the last call that the victim has finished: it counts from then on.
+  uzip_status_t status = UZIP_OK;
+  for (int call = 0; call < 3 && status == UZIP_OK; ++call)
+    status = uzip_allreduce(in.data(), out.data(), kCount, UZIP_FP32, UZIP_SUM, comm);
+  uzip_request_t request = UZIP_REQUEST_NULL;
+  const auto start = std::chrono::steady_clock::now();
+  if (status == UZIP_OK) status = uzip_iallreduce(in.data(), out.data(), kCount, UZIP_FP32, UZIP_SUM, comm, &request);
   if (rank == size - 1) {
     for (int done = 0, turn = 0; turn < 3; ++turn) uzip_test(&request, &done);
     come_to_harm(how);
   }
-  const auto start = std::chrono::steady_clock::now();
-  uzip_status_t status = uzip_wait(&request);
-  // The victim may have done its part of this call; then the next one shows it.
+  if (status == UZIP_OK) status = uzip_wait(&request);
+  // The victim may have done its part of this call, too; then the next one shows it.
   if (status == UZIP_OK) status = uzip_barrier(comm);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const uzip_status_t expected = how == "stopped" ? UZIP_ERR_TIMEOUT : UZIP_ERR_PEER;
