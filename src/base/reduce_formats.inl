@@ -60,8 +60,9 @@ struct SmallFloat {
     const Words normal = magnitude + kRebias;
     // 1.m x least normal - 1.0 x least normal: exact, and no binary32 denormal is touched.
     const Floats denormal = Floats(magnitude + kLeastNormal) - Floats(all(kLeastNormal));
-    Words bits = magnitude < (1u << 23) ? Words(denormal) : normal;
-    bits = magnitude >= (kSpecial << kShift) ? bits | 0x7f800000u : bits;
+    constexpr int32_t kLargest = static_cast<int32_t>((kSpecial << kShift) - 1);
+    Words bits = Ints(magnitude) < int32_t{1} << 23 ? Words(denormal) : normal;
+    bits = Ints(magnitude) > kLargest ? bits | 0x7f800000u : bits;
     return Floats(bits | sign);
   }
 
@@ -71,10 +72,12 @@ struct SmallFloat {
   // and a carry goes into the exponent.
   static UZIP_INLINE Words round_one(Floats value) {
     const Words bits = Words(value);
-    Words magnitude = bits & 0x7fffffffu;
-    magnitude = magnitude < kOverflow ? magnitude : all(kOverflow);
-    Words exponent = magnitude & 0x7f800000u;
-    exponent = exponent > kLeastNormal ? exponent : all(kLeastNormal);
+    Ints clamped = Ints(bits & 0x7fffffffu);
+    clamped = clamped < all(int32_t{kOverflow}) ? clamped : all(int32_t{kOverflow});
+    const Words magnitude = Words(clamped);
+    clamped = Ints(magnitude & 0x7f800000u);
+    clamped = clamped > all(int32_t{kLeastNormal}) ? clamped : all(int32_t{kLeastNormal});
+    const Words exponent = Words(clamped);
     const Words shifter = exponent + kSignificand;
     const Words quanta = Words(Floats(magnitude) + Floats(shifter)) - shifter;
     const Words rounded = quanta + ((exponent - kLeastNormal) >> kShift);

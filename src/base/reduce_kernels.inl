@@ -152,14 +152,18 @@ constexpr int vectors_at_a_time(size_t registers_used) {
 }
 
 // The processor's own prefetching stops at pages and lags behind a loop with many instructions a
-// line.
-constexpr size_t kPrefetchBytes = 4096;
+// line. A single vector is an end, or in a loop that computes longer than it loads.
+template <int kVectors>
+UZIP_INLINE void prefetch(const char* src) {
+  constexpr size_t kAhead = 4096;
+  if constexpr (kVectors > 1) __builtin_prefetch(src + kAhead);
+}
 
 template <class Step, int kVectors>
 UZIP_INLINE void first_vectors(Step (&steps)[kVectors], const char* src) {
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
-    __builtin_prefetch(src + v * kVectorBytes + kPrefetchBytes);
+    prefetch<kVectors>(src + v * kVectorBytes);
     steps[v].first(load(src + v * kVectorBytes));
   }
 }
@@ -168,7 +172,7 @@ template <class Step, int kVectors>
 UZIP_INLINE void next_vectors(Step (&steps)[kVectors], const char* src) {
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
-    __builtin_prefetch(src + v * kVectorBytes + kPrefetchBytes);
+    prefetch<kVectors>(src + v * kVectorBytes);
     steps[v].next(load(src + v * kVectorBytes));
   }
 }

@@ -40,6 +40,7 @@ struct LanesOf {
 template <class T>
 using Lanes = typename LanesOf<T>::Type;
 using Words = Lanes<uint32_t>;
+using Ints = Lanes<int32_t>;  ///< for comparisons: older instruction sets have only signed ones
 using Floats = Lanes<float>;
 
 template <class T>
