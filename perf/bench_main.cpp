@@ -48,8 +48,11 @@ class Bench {
                         isatty(STDOUT_FILENO) != 0) {}
 
   Verdict run() {
-    if (world_.is_root()) options_.csv ? csv_.begin() : table_.begin();
     Buffers buffers = make_buffers();
+    const Pattern nothing;
+    try_options({world_, operation_, options_, *options_.types.front(), options_.ops.front(),
+                 buffers, nothing});
+    if (world_.is_root()) options_.csv ? csv_.begin() : table_.begin();
     for (const ElementType* type : options_.types) {
       Pattern sample;
       do_together(world_, [&] {
@@ -72,7 +75,7 @@ class Bench {
  private:
   size_t largest_bytes() const { return std::max<size_t>(options_.max_bytes, 1); }
 
-  // Also enough for the one element of each rank with which supports() tries the options.
+  // Also enough for the one element of each rank with which try_options() does its work.
   Buffers make_buffers() const {
     const size_t capacity =
         std::max(largest_bytes(), static_cast<size_t>(world_.ranks()) * sizeof(uint64_t));
@@ -80,16 +83,22 @@ class Bench {
             GuardedBuffer(options_.checks > 0 ? capacity : 0)};
   }
 
-  // Tries the options on one element for each rank. False, with a note, if this type or operation
-  // has no such codec or algorithm but others might.
-  bool supports(const Case& bench) {
+  // Tries the options on one element for each rank. UZIP_ERR_UNSUPPORTED if this type or operation
+  // has no such codec or algorithm but others might; anything else than that and UZIP_OK throws.
+  uzip_status_t try_options(const Case& bench) {
     const Layout layout = operation_.layout(1, world_.rank(), world_.ranks());
     std::memset(bench.source(layout, false), 0, layout.send * bench.type.size);
     const uzip_status_t status = bench.run(layout, false, options_.call_options(), nullptr);
-    if (status == UZIP_OK) return true;
+    if (status == UZIP_OK) return status;
     last_refusal_ = uzip_last_error();
     if (status == UZIP_ERR_INVALID) throw SharedFailure(kExitUsage, last_refusal_);
     if (status != UZIP_ERR_UNSUPPORTED) require(status, operation_.name);
+    return status;
+  }
+
+  // Leaves a note if not.
+  bool supports(const Case& bench) {
+    if (try_options(bench) == UZIP_OK) return true;
     if (world_.is_root() && !options_.csv && facts_.many_cases()) {
       table_.note(std::string(bench.type.name) + " " + uzip_op_name(bench.op) +
                   " is left out: " + last_refusal_);

@@ -46,7 +46,8 @@ refused_when_running() {
   [ $? -eq 2 ] && [ "$(wc -l < "$work/err")" -eq 1 ] && grep -q '^allreduce: ' "$work/err"
   report "2 ranks: allreduce $*"
 }
-refused_when_running --codec nonsense
+refused_when_running --codec nonsense && [ ! -s "$work/out" ]
+report "nothing is printed before options are tried"
 refused_when_running --algo nonsense
 refused_when_running --data file:/nonexistent
 refused_when_running -J /nonexistent/results.json
