@@ -119,18 +119,21 @@ bool BlockEncoder::remove_zeros(size_t count) {
   return true;
 }
 
+void BlockEncoder::plan_bits(const uint8_t* bytes, size_t count, SequenceRecord* record) {
+  uint8_t all_or = 0;
+  uint8_t all_and = 0;
+  kernels_.bit_range(bytes, count, &all_or, &all_and);
+  plan_sequence(bytes, count, level_, all_or, all_and, record);
+  record->place = kStoredInCoded | kFieldsInCoded;
+}
+
 void BlockEncoder::prepare_values(const uint8_t* src, size_t count) {
   values_ = src;
   if (block_.zeros) {
     block_.zeros = remove_zeros(count);
-    if (block_.zeros) {
-      plan_sequence(scratch_.kept_bits, block_.kept_bits_bytes(), level_, &block_.kept_bits);
-      block_.kept_bits.place = kStoredInCoded | kFieldsInCoded;
-    }
-    if (block_.has_signs()) {
-      plan_sequence(scratch_.sign_bits, block_.sign_bits_bytes(), level_, &block_.sign_bits);
-      block_.sign_bits.place = kStoredInCoded | kFieldsInCoded;
-    }
+    if (block_.zeros) plan_bits(scratch_.kept_bits, block_.kept_bits_bytes(), &block_.kept_bits);
+    if (block_.has_signs())
+      plan_bits(scratch_.sign_bits, block_.sign_bits_bytes(), &block_.sign_bits);
   }
   rotation_ = block_.rotation + 1u;
   if (block_.delta) {
@@ -170,7 +173,7 @@ void BlockEncoder::refine(size_t plane) {
   kernels_.bit_range(scratch_.planes[plane], count, &all_or, &all_and);
   const unsigned vary = all_or & ~all_and & below;
   if (!record.has_fields() && (vary & ~record.stored) != 0) {
-    plan_sequence(scratch_.planes[plane], count, level_, &record);
+    plan_sequence(scratch_.planes[plane], count, level_, all_or, all_and, &record);
     return;
   }
   record.stored = static_cast<uint8_t>(vary);

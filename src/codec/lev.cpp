@@ -1,6 +1,7 @@
 // The record of the lev codec.
 #include "codec/lev.hpp"
 
+#include "codec/lev_reader.hpp"
 #include "codec/raw.hpp"
 
 namespace uzip {
@@ -29,6 +30,21 @@ Status decode(const FrameHeader& header, std::span<const std::byte> plain,
 }
 
 }  // namespace
+
+Status lev_decode(const FrameHeader& header, std::span<const std::byte> plain,
+                  std::span<const std::byte> coded, std::span<std::byte> dst,
+                  CodecScratch& scratch) {
+  LevReader reader;
+  UZIP_RETURN_IF_ERROR(reader.open(header, plain, coded));
+  const size_t size = datatype_size(static_cast<DataType>(header.type));
+  if (reader.count() > dst.size() / size)
+    return error(UZIP_ERR_CORRUPT, "lev frame: %zu elements, room for %zu", reader.count(),
+                 dst.size() / size);
+  auto* out = reinterpret_cast<uint8_t*>(dst.data());
+  for (size_t done = 0; done < reader.count(); done += reader.block_values())
+    UZIP_RETURN_IF_ERROR(reader.next(scratch.state(), out + done * size));
+  return {};
+}
 
 const Codec kLevCodec = {
     .id = 1,

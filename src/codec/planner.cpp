@@ -13,11 +13,6 @@ namespace {
 
 constexpr size_t kSmallestCodedCount = 96;  ///< below, a frame's own tables would eat the gain
 
-/// Size of the sample that tells whether the last plan still fits.
-constexpr size_t kCheckRuns = 16;
-constexpr size_t kCheckLength = 4;
-constexpr size_t kCheckSamples = kCheckRuns * kCheckLength;
-
 /// What a level may spend time on.
 struct Effort {
   size_t samples;
@@ -75,9 +70,9 @@ struct View {
   size_t count;  ///< values of the block that go into the planes
 };
 
-/// Plans all planes and returns their cost. `top`, if not null, receives the top plane's histogram.
+/// Plans all planes and returns their cost.
 uint64_t plan_planes(const LevTraits& traits, const Effort& effort, const View& view,
-                     BlockDescriptor* plan, ByteHistogram* top = nullptr) {
+                     BlockDescriptor* plan) {
   uint64_t cost = 0;
   for (size_t p = traits.size; p-- > 0;) {
     const bool is_top = p == traits.size - 1;
@@ -91,7 +86,6 @@ uint64_t plan_planes(const LevTraits& traits, const Effort& effort, const View& 
     ByteHistogram histogram;
     count_plane(*view.values, view.samples, traits.size, view.rotation, p, view.skip_zeros,
                 &histogram);
-    if (top != nullptr && is_top) *top = histogram;
     ShiftRange shifts{0, effort.shifts - 1, false};
     if (is_top && traits.top_shift > 0) shifts = {traits.top_shift, traits.top_shift, true};
     cost += choose_record(histogram, view.count, effort.levels, shifts, &plan->planes[p]);
@@ -131,26 +125,28 @@ uint64_t plan_differences(const LevTraits& traits, const Effort& effort, const B
   if (least + choose_record(histogram, count, kMaxLevels, {0, 0, false}, &record) >= to_beat)
     return UINT64_MAX;
   plan->delta = true;
+  // Which bits share a byte matters; a rough plan tells the rotations apart.
+  const Effort rough{effort.samples, 1, 1, true, 0};
   uint64_t lowest = UINT64_MAX;
-  BlockDescriptor best;
+  unsigned best = 0;
   for (unsigned rotation : {0u, 3u, 5u}) {
+    BlockDescriptor trial = *plan;
     const uint64_t cost = plan_planes(
-        traits, effort, {&sample.differences, sample.count, rotation, false, count}, plan);
+        traits, rough, {&sample.differences, sample.count, rotation, false, count}, &trial);
     if (cost >= lowest) continue;
     lowest = cost;
-    best = *plan;
+    best = rotation;
   }
-  *plan = best;
-  return lowest;
+  return plan_planes(traits, effort, {&sample.differences, sample.count, best, false, count}, plan);
 }
 
 /// Plans the planes of a block that is not constant; returns the cost in bits times kCostUnit.
 /// `top` is the histogram of the values' top plane.
 uint64_t plan_values(const LevTraits& traits, const Effort& effort, const BlockSample& sample,
-                     size_t count, BlockDescriptor* plan, ByteHistogram* top) {
+                     size_t count, BlockDescriptor* plan) {
   const BlockDescriptor empty = *plan;
   uint64_t cost =
-      plan_planes(traits, effort, {&sample.values, sample.count, 0, false, count}, plan, top);
+      plan_planes(traits, effort, {&sample.values, sample.count, 0, false, count}, plan);
   auto consider = [&](uint64_t other_cost, const BlockDescriptor& other) {
     if (other_cost == UINT64_MAX || other_cost + other_cost / 64 >= cost) return;
     cost = other_cost;
@@ -183,12 +179,17 @@ unsigned block_log2(DataType type, CodecLevel level, size_t count) {
   return log2;
 }
 
-void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, SequenceRecord* record) {
+void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, uint8_t all_or,
+                   uint8_t all_and, SequenceRecord* record) {
+  constexpr size_t kLooked = 2048;
   const Effort effort = effort_of(level);
+  const size_t step = std::max<size_t>(1, count / kLooked);
   HistogramBuilder builder;
-  for (size_t i = 0; i < count; ++i) builder.add(bytes[i], i);
+  for (size_t i = 0, n = 0; i < count; i += step, ++n) builder.add(bytes[i], n);
   ByteHistogram histogram;
   builder.finish(&histogram);
+  histogram.all_or = all_or;
+  histogram.all_and = all_and;
   choose_record(histogram, count, effort.levels, {0, effort.shifts - 1, false}, record);
 }
 
@@ -214,120 +215,34 @@ bool Planner::probe(const uint8_t* src, size_t count, bool whole) {
               &sample_);
   if (sample_.equal * 2 > sample_.count) return true;
   BlockDescriptor plan;
-  ByteHistogram top;
   const uint64_t raw = 8 * traits_.size * kCostUnit * count;
-  if (plan_values(traits_, effort, sample_, count, &plan, &top) >= raw - raw / 64) return false;
+  if (plan_values(traits_, effort, sample_, count, &plan) >= raw - raw / 64) return false;
   // What fits the whole is the first guess for the first blocks.
-  if (whole && !plan.delta && !plan.zeros) remember(plan, top);
+  if (whole) remember(plan);
   return true;
 }
 
 void Planner::plan(const CodecKernels& kernels, const uint8_t* src, size_t count, size_t after,
                    BlockDescriptor* plan) {
   if (after > 0) prefetch(src + count * traits_.size, std::min(after, count));
-  if (reusable_ > 0 && still_fits(src, count)) {
-    --reusable_;
-    *plan = last_;
-    plan->values = plan->kept = static_cast<uint32_t>(count);
-    return;
-  }
-  reusable_ = 0;
   const Effort effort = effort_of(level_);
+  const SamplePlaces places = sample_places(count, effort.samples);
+  if (memory_.recall(src, count, places, plan)) return;
   *plan = BlockDescriptor{};
   plan->values = plan->kept = static_cast<uint32_t>(count);
-  take_sample(src, sample_places(count, effort.samples), traits_.size, effort.differences,
-              &sample_);
+  take_sample(src, places, traits_.size, effort.differences, &sample_);
   if (sample_.equal * 16 >= sample_.count * 15 &&
       plan_constant(kernels, traits_.size, src, count, plan))
     return;
-  ByteHistogram top;
-  plan_values(traits_, effort, sample_, count, plan, &top);
-  if (plan->delta)
-    plan->base = rotated_value(src, traits_.size);
-  else if (!plan->zeros)
-    remember(*plan, top);
+  plan_values(traits_, effort, sample_, count, plan);
+  if (plan->delta) plan->base = rotated_value(src, traits_.size);
+  remember(*plan);
 }
 
-void Planner::remember(const BlockDescriptor& plan, const ByteHistogram& top) {
-  const SequenceRecord& record = plan.planes[traits_.size - 1];
-  last_ = plan;
+void Planner::remember(const BlockDescriptor& plan) {
   const size_t block = traits_.size << block_log2(type_, level_, kMaxBlockValues);
-  reusable_ = static_cast<unsigned>(effort_of(level_).reuse_bytes / block);
-  varying_ = 0;
-  for (size_t p = 0; p < traits_.size; ++p)
-    if (plan.planes[p].stored == 0xff) varying_ |= uint64_t{0xff} << (8 * p);
-  unsigned bits = 0;
-  size_t symbol = 0;
-  bits_.fill(0);
-  for (unsigned l = 0; l < record.levels; ++l) bits += record.widths[l];
-  if (record.levels > 0) bits_.fill(static_cast<uint8_t>(bits + 8));
-  bits = 0;
-  for (unsigned l = 0; l < record.levels; ++l) {
-    bits += record.widths[l];
-    for (unsigned i = 0; i < (1u << record.widths[l]) - 1; ++i) {
-      uint8_t& cost = bits_[record.symbols[symbol++]];
-      cost = std::min(cost, static_cast<uint8_t>(bits));
-    }
-  }
-  uint64_t total = 0;
-  for (unsigned i = 0; i < 256; ++i)
-    total += uint64_t{top.counts[i]} * bits_[i >> (record.shift & 7)];
-  expected_bits_ = total * kCheckSamples / top.total;
-}
-
-namespace {
-
-/// What a few values of a block say about a plan.
-struct SmallSample {
-  uint64_t any = 0;
-  uint64_t every = ~uint64_t{0};
-  uint64_t zeros = 0;
-  uint64_t bits = 0;  ///< that the fields value >> down would take
-
-  template <class T>
-  void take(const uint8_t* src, size_t step, unsigned down,
-            const std::array<uint8_t, 256>& bits_of_field) {
-    for (size_t run = 0; run < kCheckRuns; ++run, src += step * sizeof(T)) {
-      for (size_t i = 0; i < kCheckLength; ++i) {
-        T value;
-        std::memcpy(&value, src + i * sizeof(T), sizeof value);
-        value = std::rotl(value, 1);
-        any |= value;
-        every &= value;
-        zeros += value <= 1;
-        bits += bits_of_field[value >> down];
-      }
-    }
-  }
-};
-
-}  // namespace
-
-/// Looks at a few values only. A plan that fits badly is found at once; one that fits a little
-/// worse is replaced soon anyway.
-bool Planner::still_fits(const uint8_t* src, size_t count) const {
-  const SamplePlaces places = sample_places(count, effort_of(level_).samples);
-  if (places.runs < kCheckRuns) return false;
-  const size_t step = places.runs / kCheckRuns * places.stride;
-  const unsigned down =
-      static_cast<unsigned>(8 * traits_.size - 8) + (last_.planes[traits_.size - 1].shift & 7u);
-  SmallSample seen;
-  switch (traits_.size) {
-    case 1:
-      seen.take<uint8_t>(src, step, down, bits_);
-      break;
-    case 2:
-      seen.take<uint16_t>(src, step, down, bits_);
-      break;
-    case 4:
-      seen.take<uint32_t>(src, step, down, bits_);
-      break;
-    default:
-      seen.take<uint64_t>(src, step, down, bits_);
-  }
-  if ((seen.any & ~seen.every & varying_) != varying_ || seen.zeros > kCheckSamples / 6)
-    return false;
-  return seen.bits * 8 <= expected_bits_ * 9 + 8 && seen.bits * 8 >= expected_bits_ * 7;
+  memory_.remember(plan, sample_, traits_.size,
+                   static_cast<unsigned>(effort_of(level_).reuse_bytes / block));
 }
 
 /// Asks for the places of the next block's sample, so that taking it doesn't wait for memory.

@@ -7,6 +7,7 @@
 #include "codec/block_sample.hpp"
 #include "codec/codec.hpp"
 #include "codec/cpu/kernels.hpp"
+#include "codec/plan_memory.hpp"
 
 namespace uzip {
 
@@ -21,8 +22,10 @@ LevTraits lev_traits(DataType type);
 /// Log2 of the values in a block.
 unsigned block_log2(DataType type, CodecLevel level, size_t count);
 
-/// The best record for a sequence that is at hand, from the histogram of all of it.
-void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, SequenceRecord* record);
+/// The best record for a sequence that is at hand, from a sample of it and the bits that occur in
+/// all of it.
+void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, uint8_t all_or,
+                   uint8_t all_and, SequenceRecord* record);
 
 /// Plans the blocks of a frame, in their order.
 class Planner {
@@ -40,21 +43,14 @@ class Planner {
 
  private:
   bool probe(const uint8_t* src, size_t count, bool whole);
-  bool still_fits(const uint8_t* src, size_t count) const;
-  void remember(const BlockDescriptor& plan, const ByteHistogram& top);
+  void remember(const BlockDescriptor& plan);
   void prefetch(const uint8_t* src, size_t count) const;
 
   DataType type_;
   LevTraits traits_;
   CodecLevel level_;
   BlockSample sample_;
-
-  // The last plan, used again while small samples say that it fits.
-  BlockDescriptor last_;
-  unsigned reusable_ = 0;  ///< blocks that may still use it
-  uint64_t varying_ = 0;   ///< bits of a value that a plan without constants expects to vary
-  std::array<uint8_t, 256> bits_{};  ///< of each field of the top plane
-  uint64_t expected_bits_ = 0;       ///< of kCheckSamples fields
+  PlanMemory memory_;
 };
 
 }  // namespace uzip

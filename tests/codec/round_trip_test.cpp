@@ -9,9 +9,14 @@ namespace uzip {
 namespace {
 
 /// Around every border there is: words, groups, the smallest and the ordinary block.
-constexpr size_t kAwkwardCounts[] = {511,   512,   513,   1023,  4095,  4096,  4097,
-                                     8191,  8193,  16383, 16384, 16385, 20000, 32767,
-                                     32768, 32769, 49151, 65535, 65536, 65537, 100003};
+constexpr size_t kAwkwardCounts[] = {511,   513,   1023,  4095,  4096,  4097,
+                                     16383, 16385, 32767, 32769, 65535, 65537};
+
+/// What a codec doesn't support it sends raw, whatever the elements.
+std::span<const SampleKind> kinds_for(const Codec& codec, DataType type) {
+  const bool looks = codec.id != kCodecRaw && codec.supports(type);
+  return looks ? sample_kinds() : sample_kinds().first(1);
+}
 
 std::string where(const Codec& codec, DataType type, SampleKind kind, size_t count,
                   CodecLevel level) {
@@ -49,13 +54,15 @@ TEST_P(EveryTarget, KeepsEveryBitOfShortFrames) {
   for (size_t count = 0; count <= 300; ++count) counts.push_back(count);
   for (const Codec* codec : codecs())
     for (const DataTypeInfo& info : datatypes())
-      for (SampleKind kind : sample_kinds()) check_counts(*codec, info.type, kind, counts);
+      for (SampleKind kind : kinds_for(*codec, info.type))
+        check_counts(*codec, info.type, kind, counts);
 }
 
 TEST_P(EveryTarget, KeepsEveryBitOfAwkwardLengths) {
   for (const Codec* codec : codecs())
     for (const DataTypeInfo& info : datatypes())
-      for (SampleKind kind : sample_kinds()) check_counts(*codec, info.type, kind, kAwkwardCounts);
+      for (SampleKind kind : kinds_for(*codec, info.type))
+        check_counts(*codec, info.type, kind, kAwkwardCounts);
 }
 
 TEST_P(EveryTarget, KeepsRealTensors) {

@@ -17,10 +17,12 @@ constexpr MoveTables make_move_tables() {
   MoveTables tables{};
   for (unsigned mask = 0; mask < 256; ++mask) {
     unsigned next = 0;
+#pragma GCC unroll 8
     for (unsigned i = 0; i < 8; ++i) {
       tables.compress[mask][i] = 0x80;
       tables.expand[mask][i] = 0x80;
     }
+#pragma GCC unroll 8
     for (unsigned i = 0; i < 8; ++i) {
       if ((mask >> i & 1) == 0) continue;
       tables.compress[mask][next] = static_cast<uint8_t>(i);
@@ -117,6 +119,7 @@ template <bool kRare>
   if constexpr (kRare) {
     for (; escaped != 0; escaped &= escaped - 1) *out++ = fields[__builtin_ctzll(escaped)];
   } else {
+#pragma GCC unroll 8
     for (unsigned j = 0; j < 8; ++j, escaped >>= 8) {
       const uint8_t* order = kMove.compress[escaped & 0xff];
       store_word(out, _mm_shuffle_epi8(load_word(fields + 8 * j), load_word(order)));
@@ -153,6 +156,7 @@ size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const ui
     const Bytes codes_a = lookup(a);
     const Bytes codes_b = lookup(b);
     uint64_t escaped = ~uint64_t{0};
+#pragma GCC unroll 8
     for (unsigned bit = 0; bit < W; ++bit) {
       const uint64_t word = bits_of(codes_a, codes_b, to_top(bit));
       put_word(words + 8 * bit, word);
@@ -175,6 +179,7 @@ size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
     Bytes a = _mm256_setzero_si256();
     Bytes b = a;
     uint64_t escaped = ~uint64_t{0};
+#pragma GCC unroll 8
     for (unsigned bit = 0; bit < W; ++bit) {
       const uint64_t word = get_word(words + 8 * bit);
       const Bytes value = _mm256_set1_epi8(static_cast<char>(1 << bit));
@@ -188,7 +193,8 @@ size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
     if constexpr (W > 2) {
       for (; escaped != 0; escaped &= escaped - 1) out[__builtin_ctzll(escaped)] = *next++;
     } else {
-      // The escape's entry in `symbols` is 0.
+// The escape's entry in `symbols` is 0.
+#pragma GCC unroll 8
       for (unsigned j = 0; j < 8; ++j, escaped >>= 8) {
         const uint8_t* order = kMove.expand[escaped & 0xff];
         const __m128i moved = _mm_shuffle_epi8(load_word(next), load_word(order));

@@ -22,6 +22,7 @@ struct PackOrder {
   explicit PackOrder(unsigned mask) {
     alignas(64) uint8_t bytes[64] = {};
     width = 0;
+#pragma GCC unroll 8
     for (unsigned bit = 0; bit < 8; ++bit) {
       if ((mask >> bit & 1) == 0) continue;
       for (unsigned j = 0; j < 8; ++j) bytes[8 * width + j] = static_cast<uint8_t>(8 * j + bit);
@@ -44,6 +45,7 @@ struct UnpackOrder {
     alignas(64) uint8_t bytes[64] = {};
     used = 0;
     width = 0;
+#pragma GCC unroll 8
     for (unsigned bit = 0; bit < 8; ++bit) {
       if ((mask >> bit & 1) == 0) continue;
       for (unsigned j = 0; j < 8; ++j) {
@@ -87,6 +89,7 @@ template <unsigned W, class Code>
   FullLookup full;
   size_t first = 255;
   size_t last = 0;
+#pragma GCC unroll 8
   for (size_t i = 0; i < 4; ++i) {
     full.codes[i] = load(codes_of + 64 * i);
     const uint64_t coded = _mm512_cmpneq_epi8_mask(full.codes[i], escape);
@@ -137,6 +140,7 @@ struct LevelDecoder {
 
   [[gnu::always_inline]] Bytes decode(uint64_t valid) {
     uint64_t escaped = valid;
+#pragma GCC unroll 8
     for (unsigned b = 0; b < W; ++b) {
       uint64_t word;
       __builtin_memcpy(&word, words + 8 * b, 8);

@@ -64,12 +64,14 @@ Bytes group_by_value() {
 [[gnu::always_inline]] inline void transpose(Bytes (&v)[8]) {
   Bytes low[4];
   Bytes high[4];
+#pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) {
     low[i] = _mm256_unpacklo_epi16(v[2 * i], v[2 * i + 1]);
     high[i] = _mm256_unpackhi_epi16(v[2 * i], v[2 * i + 1]);
   }
   transpose(low);
   transpose(high);
+#pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) {
     v[i] = low[i];
     v[i + 4] = high[i];
@@ -103,8 +105,10 @@ template <size_t kSize>
     v[0] = _mm256_permute4x64_epi64(a, 0xd8);
     v[1] = _mm256_permute4x64_epi64(b, 0xd8);
   } else {
+#pragma GCC unroll 8
     for (Bytes& x : v) x = _mm256_shuffle_epi8(x, group);
     transpose(v);
+#pragma GCC unroll 8
     for (Bytes& x : v) x = join_halves<kSize>(x);
   }
 }
@@ -116,8 +120,10 @@ template <size_t kSize>
     v[0] = _mm256_unpacklo_epi8(low, high);
     v[1] = _mm256_unpackhi_epi8(low, high);
   } else {
+#pragma GCC unroll 8
     for (Bytes& x : v) x = part_halves<kSize>(x);
     transpose(v);
+#pragma GCC unroll 8
     for (Bytes& x : v) x = _mm256_shuffle_epi8(x, group);
   }
 }
@@ -130,15 +136,18 @@ template <size_t kSize, unsigned kClass>
   Bytes v[kSize];
   size_t at = 0;
   for (; at + 32 <= count; at += 32, src += 32 * kSize) {
+#pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
       if (i % 2 == 0) _mm_prefetch(src + kAhead + 32 * i, _MM_HINT_T0);
       v[i] = rotate(load(src + 32 * i));
     }
     to_planes<kSize>(v, group);
+#pragma GCC unroll 8
     for (size_t p = 0; p < kSize; ++p)
       if (planes[p] != nullptr) store(planes[p] + at, v[p]);
   }
   uint8_t* rest[kSize];
+#pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p) rest[p] = planes[p] == nullptr ? nullptr : planes[p] + at;
   kScalarCodecKernels.split[kClass](src, count - at, rotation, rest);
 }
@@ -151,14 +160,17 @@ template <size_t kSize, unsigned kClass>
   Bytes v[kSize];
   size_t at = 0;
   for (; at + 32 <= count; at += 32, dst += 32 * kSize) {
+#pragma GCC unroll 8
     for (size_t p = 0; p < kSize; ++p) v[p] = load(planes[p] + at);
     to_values<kSize>(v, group);
+#pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
       if (i % 2 == 0) __builtin_prefetch(dst + kAhead + 32 * i, 1, 2);
       store(dst + 32 * i, rotate(v[i]));
     }
   }
   const uint8_t* rest[kSize];
+#pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p) rest[p] = planes[p] + at;
   kScalarCodecKernels.merge[kClass](rest, count - at, rotation, dst);
 }

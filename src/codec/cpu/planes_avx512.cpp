@@ -9,6 +9,7 @@ namespace {
 /// Byte rotation as a bit matrix: bit i of the result is bit i - rotation.
 Bytes rotation_matrix(unsigned rotation) {
   uint64_t matrix = 0;
+#pragma GCC unroll 8
   for (unsigned i = 0; i < 8; ++i) matrix |= uint64_t{1} << ((i - rotation) & 7) << (8 * (7 - i));
   return _mm512_set1_epi64(static_cast<int64_t>(matrix));
 }
@@ -18,6 +19,7 @@ Bytes rotation_matrix(unsigned rotation) {
 template <size_t kSize>
 Bytes group_by_plane() {
   alignas(64) uint8_t index[64];
+#pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p)
     for (size_t i = 0; i < 64 / kSize; ++i)
       index[p * (64 / kSize) + i] = static_cast<uint8_t>(i * kSize + p);
@@ -27,6 +29,7 @@ Bytes group_by_plane() {
 template <size_t kSize>
 Bytes group_by_value() {
   alignas(64) uint8_t index[64];
+#pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p)
     for (size_t i = 0; i < 64 / kSize; ++i)
       index[i * kSize + p] = static_cast<uint8_t>(p * (64 / kSize) + i);
@@ -48,14 +51,17 @@ Bytes group_by_value() {
 /// The same with eight vectors of eight 8-byte words.
 [[gnu::always_inline]] inline void transpose_words(Bytes (&v)[8]) {
   Bytes pairs[8];
+#pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) {
     pairs[i] = _mm512_unpacklo_epi64(v[2 * i], v[2 * i + 1]);
     pairs[i + 4] = _mm512_unpackhi_epi64(v[2 * i], v[2 * i + 1]);
   }
+#pragma GCC unroll 8
   for (int half = 0; half < 2; ++half) {
     Bytes lanes[4] = {pairs[4 * half], pairs[4 * half + 1], pairs[4 * half + 2],
                       pairs[4 * half + 3]};
     transpose_lanes(lanes);
+#pragma GCC unroll 8
     for (int i = 0; i < 4; ++i) v[2 * i + half] = lanes[i];
   }
 }
@@ -91,6 +97,7 @@ template <size_t kSize>
     const Bytes high = _mm512_mask_blend_epi64(0xf0, b, a);
     v[1] = _mm512_shuffle_i64x2(high, high, 0x4e);
   } else {
+#pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) v[i] = _mm512_permutexvar_epi8(group, v[i]);
     if constexpr (kSize == 4) transpose_lanes(v);
     if constexpr (kSize == 8) transpose_words(v);
@@ -107,12 +114,13 @@ template <size_t kSize>
   } else {
     if constexpr (kSize == 4) transpose_lanes(v);
     if constexpr (kSize == 8) transpose_words(v);
+#pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) v[i] = _mm512_permutexvar_epi8(group, v[i]);
   }
 }
 
 /// Bytes that are read ahead of the loads; hardware prefetchers stop at pages.
-constexpr size_t kAhead = 0;
+constexpr size_t kAhead = 4096;
 
 template <size_t kSize>
 void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
@@ -122,19 +130,23 @@ void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* con
   Bytes v[kSize];
   size_t at = 0;
   for (; at < whole; at += 64, src += 64 * kSize) {
+#pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
-      if (kAhead) _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
+      _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
       v[i] = rotate_left<kSize>(load(src + 64 * i), by);
     }
     to_planes<kSize>(v, group);
+#pragma GCC unroll 8
     for (size_t p = 0; p < kSize; ++p)
       if (planes[p] != nullptr) store(planes[p] + at, v[p]);
   }
   if (at == count) return;
   const size_t rest = (count - at) * kSize;
+#pragma GCC unroll 8
   for (size_t i = 0; i < kSize; ++i)
     v[i] = rotate_left<kSize>(load_some(src + 64 * i, part_mask(rest, i)), by);
   to_planes<kSize>(v, group);
+#pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p)
     if (planes[p] != nullptr) store_some(planes[p] + at, low_bits(count - at), v[p]);
 }
@@ -144,11 +156,13 @@ template <size_t kSize>
 [[gnu::always_inline]] inline Bytes one_plane(Bytes (&v)[kSize], Bytes shift) {
   if constexpr (kSize == 2) {
     const Bytes low = _mm512_set1_epi16(0xff);
+#pragma GCC unroll 8
     for (Bytes& x : v) x = _mm512_and_si512(_mm512_srlv_epi16(x, shift), low);
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
                                     _mm512_packus_epi16(v[0], v[1]));
   } else if constexpr (kSize == 4) {
     const Bytes low = _mm512_set1_epi32(0xff);
+#pragma GCC unroll 8
     for (Bytes& x : v) x = _mm512_and_si512(_mm512_srlv_epi32(x, shift), low);
     const Bytes packed =
         _mm512_packus_epi16(_mm512_packus_epi32(v[0], v[1]), _mm512_packus_epi32(v[2], v[3]));
@@ -157,6 +171,7 @@ template <size_t kSize>
   } else {
     Bytes result = _mm512_setzero_si512();
     alignas(64) uint8_t words[64];
+#pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i)
       _mm_storel_epi64(reinterpret_cast<__m128i*>(words + 8 * i),
                        _mm512_cvtepi64_epi8(_mm512_srlv_epi64(v[i], shift)));
@@ -172,14 +187,16 @@ void split_one(const uint8_t* src, size_t count, unsigned rotation, size_t plane
   Bytes v[kSize];
   size_t at = 0;
   for (; at + 64 <= count; at += 64, src += 64 * kSize) {
+#pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
-      if (kAhead) _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
+      _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
       v[i] = rotate_left<kSize>(load(src + 64 * i), by);
     }
     store(dst + at, one_plane<kSize>(v, shift));
   }
   if (at == count) return;
   const size_t rest = (count - at) * kSize;
+#pragma GCC unroll 8
   for (size_t i = 0; i < kSize; ++i)
     v[i] = rotate_left<kSize>(load_some(src + 64 * i, part_mask(rest, i)), by);
   store_some(dst + at, low_bits(count - at), one_plane<kSize>(v, shift));
@@ -190,6 +207,7 @@ template <size_t kSize>
                                          uint8_t* const* planes) {
   size_t wanted = 0;
   size_t last = 0;
+#pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p) {
     if (planes[p] == nullptr) continue;
     ++wanted;
@@ -207,17 +225,21 @@ template <size_t kSize>
   Bytes v[kSize];
   size_t at = 0;
   for (; at + 64 <= count; at += 64, dst += 64 * kSize) {
+#pragma GCC unroll 8
     for (size_t p = 0; p < kSize; ++p) v[p] = load(planes[p] + at);
     to_values<kSize>(v, group);
+#pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
-      if (kAhead) __builtin_prefetch(dst + kAhead + 64 * i, 1, 2);
+      __builtin_prefetch(dst + kAhead + 64 * i, 1, 2);
       store(dst + 64 * i, rotate_right<kSize>(v[i], by));
     }
   }
   if (at == count) return;
+#pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p) v[p] = load_some(planes[p] + at, low_bits(count - at));
   to_values<kSize>(v, group);
   const size_t rest = (count - at) * kSize;
+#pragma GCC unroll 8
   for (size_t i = 0; i < kSize; ++i)
     store_some(dst + 64 * i, part_mask(rest, i), rotate_right<kSize>(v[i], by));
 }

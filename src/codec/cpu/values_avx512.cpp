@@ -185,6 +185,7 @@ template <class Words>
     const size_t here = count - at < 64 ? count - at : 64;
     uint64_t kept_word = 0;
     uint64_t negative = 0;
+#pragma GCC unroll 8
     for (size_t i = 0; i < Words::kSize; ++i, src += 64) {
       const size_t lane = i * Words::kLanes;
       if (lane >= here) break;
@@ -214,6 +215,7 @@ template <class Words>
     kept_word &= low_bits(here);
     const uint64_t gone = ~kept_word & low_bits(here);
     const uint64_t negative = _pdep_u64(sign_reader.get(popcount(gone)), gone);
+#pragma GCC unroll 8
     for (size_t i = 0; i < Words::kSize; ++i, dst += 64) {
       const size_t lane = i * Words::kLanes;
       if (lane >= here) break;

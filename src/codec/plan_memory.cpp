@@ -1,0 +1,145 @@
+// Compares a plan's expectations with a small sample. A plan that fits badly is found at once; one
+// that fits a little worse is replaced soon anyway.
+#include "codec/plan_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+namespace uzip {
+namespace {
+
+constexpr size_t kRuns = 16;
+constexpr size_t kLength = 4;
+
+template <class T>
+T rotated(const uint8_t* src) {
+  T value;
+  std::memcpy(&value, src, sizeof value);
+  return std::rotl(value, 1);
+}
+
+template <class T>
+unsigned length_of_difference(T value, T previous) {
+  const auto difference = static_cast<T>(value - previous);
+  const auto sign = static_cast<T>(T{0} - (difference >> (8 * sizeof(T) - 1)));
+  return static_cast<unsigned>(
+      std::bit_width(static_cast<T>(static_cast<T>(difference << 1) ^ sign)));
+}
+
+/// True when a * share is near b * other_share: within an eighth, or the slack.
+bool near(uint64_t a, uint64_t share, uint64_t b, uint64_t other_share, uint64_t slack) {
+  const uint64_t left = a * share * 8;
+  const uint64_t right = b * other_share;
+  return left <= right * 9 + slack && left + slack >= right * 7;
+}
+
+}  // namespace
+
+void PlanMemory::price_fields(const SequenceRecord& top) {
+  bits_.fill(0);
+  unsigned bits = 0;
+  for (unsigned l = 0; l < top.levels; ++l) bits += top.widths[l];
+  if (top.levels > 0) bits_.fill(static_cast<uint8_t>(bits + 8));
+  size_t symbol = 0;
+  bits = 0;
+  for (unsigned l = 0; l < top.levels; ++l) {
+    bits += top.widths[l];
+    for (unsigned i = 0; i < (1u << top.widths[l]) - 1; ++i) {
+      uint8_t& cost = bits_[top.symbols[symbol++]];
+      cost = std::min(cost, static_cast<uint8_t>(bits));
+    }
+  }
+}
+
+void PlanMemory::remember(const BlockDescriptor& plan, const BlockSample& sample, size_t type_size,
+                          unsigned uses) {
+  const SequenceRecord& top = plan.planes[type_size - 1];
+  plan_ = plan;
+  type_size_ = type_size;
+  uses_ = uses;
+  field_begin_ = static_cast<unsigned>(8 * type_size - 8) + (top.shift & 7u);
+  varying_ = 0;
+  for (size_t p = 0; p < type_size && !plan.delta; ++p)
+    if (plan.planes[p].stored == 0xff) varying_ |= uint64_t{0xff} << (8 * p);
+  price_fields(top);
+  expected_ = Signs{};
+  const size_t step = std::max<size_t>(1, sample.count / 256);
+  for (size_t i = 0; i < sample.count; i += step) {
+    const uint64_t value = sample.values[i];
+    ++expected_.values;
+    expected_.zeros += value <= 1;
+    if (value > 1) expected_.bits += bits_[value >> field_begin_];
+    if (plan.delta)
+      expected_.lengths += static_cast<unsigned>(std::bit_width(sample.differences[i]));
+  }
+  expected_.differences = expected_.values;
+}
+
+template <class T>
+PlanMemory::Signs PlanMemory::look(const uint8_t* src, size_t step) const {
+  Signs seen;
+  for (size_t run = 0; run < kRuns; ++run, src += step * sizeof(T)) {
+    T previous = 0;
+    for (size_t i = 0; i < kLength; ++i) {
+      const T value = rotated<T>(src + i * sizeof(T));
+      const bool zero = value <= 1;
+      seen.any |= zero ? 0 : value;
+      seen.every &= zero ? ~uint64_t{0} : value;
+      seen.zeros += zero;
+      seen.bits += zero ? 0 : bits_[value >> field_begin_];
+      if (i > 0) seen.lengths += length_of_difference(value, previous);
+      previous = value;
+    }
+  }
+  seen.values = kRuns * kLength;
+  seen.differences = kRuns * (kLength - 1);
+  return seen;
+}
+
+bool PlanMemory::fits(const Signs& seen) const {
+  if (plan_.delta) {
+    // Within three quarters of a bit in the mean.
+    const uint64_t left = seen.lengths * expected_.differences * 4;
+    const uint64_t right = expected_.lengths * seen.differences * 4;
+    const uint64_t slack = 3 * seen.differences * expected_.differences;
+    return left <= right + slack && right <= left + slack;
+  }
+  if (plan_.zeros) {
+    // A quarter of the values more or less.
+    const uint64_t left = seen.zeros * expected_.values * 4;
+    const uint64_t right = expected_.zeros * seen.values * 4;
+    const uint64_t slack = seen.values * expected_.values;
+    if (left > right + slack || right > left + slack) return false;
+  } else if (seen.zeros * 6 > seen.values) {
+    return false;
+  }
+  const size_t kept = seen.values - seen.zeros;
+  if (kept < kLength) return plan_.zeros;
+  // Bits that look constant in too few values may be chance.
+  if (kept >= 32 && (seen.any & ~seen.every & varying_) != varying_) return false;
+  return near(seen.bits, expected_.values - expected_.zeros, expected_.bits, kept,
+              8 * (expected_.values - expected_.zeros));
+}
+
+bool PlanMemory::recall(const uint8_t* src, size_t count, const SamplePlaces& places,
+                        BlockDescriptor* plan) {
+  if (uses_ == 0 || places.runs < kRuns) return false;
+  const size_t step = places.runs / kRuns * places.stride;
+  const Signs seen = type_size_ == 1   ? look<uint8_t>(src, step)
+                     : type_size_ == 2 ? look<uint16_t>(src, step)
+                     : type_size_ == 4 ? look<uint32_t>(src, step)
+                                       : look<uint64_t>(src, step);
+  if (!fits(seen)) {
+    uses_ = 0;
+    return false;
+  }
+  --uses_;
+  *plan = plan_;
+  plan->values = plan->kept = static_cast<uint32_t>(count);
+  if (plan->delta) plan->base = rotated_value(src, type_size_);
+  return true;
+}
+
+}  // namespace uzip

@@ -1,0 +1,51 @@
+// Keeps the last plan of a frame and tells from a few values of the next block whether it still
+// fits. Used by the planner: a full sample of every block would take longer than coding it.
+#pragma once
+
+#include "codec/block.hpp"
+#include "codec/block_sample.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace uzip {
+
+class PlanMemory {
+ public:
+  /// Keeps a plan of planes, made from `sample`, for the next `uses` blocks.
+  void remember(const BlockDescriptor& plan, const BlockSample& sample, size_t type_size,
+                unsigned uses);
+  void forget() { uses_ = 0; }
+
+  /// Fills in *plan and returns true when the plan fits the block of `count` values, whose full
+  /// sample would be taken at `places`.
+  bool recall(const uint8_t* src, size_t count, const SamplePlaces& places, BlockDescriptor* plan);
+
+ private:
+  /// What some values say about a plan.
+  struct Signs {
+    uint64_t any = 0;
+    uint64_t every = ~uint64_t{0};
+    size_t values = 0;
+    size_t zeros = 0;      ///< of either sign
+    uint64_t bits = 0;     ///< of the top fields of the others (no matter of a plan of differences)
+    uint64_t lengths = 0;  ///< significant bits of differences
+    size_t differences = 0;
+  };
+
+  template <class T>
+  Signs look(const uint8_t* src, size_t step) const;
+  bool fits(const Signs& seen) const;
+  void price_fields(const SequenceRecord& top);
+
+  BlockDescriptor plan_;
+  size_t type_size_ = 0;
+  unsigned uses_ = 0;
+  unsigned field_begin_ = 0;         ///< lowest bit of the top field
+  uint64_t varying_ = 0;             ///< bits of a value that the plan expects to vary
+  std::array<uint8_t, 256> bits_{};  ///< that the code of each top field takes
+  Signs expected_;
+};
+
+}  // namespace uzip

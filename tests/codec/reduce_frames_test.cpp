@@ -1,0 +1,97 @@
+// Reducing from frames gives the bits of decoding and reducing.
+#include "codec/reduce_frames.hpp"
+
+#include "codec/codec_harness.hpp"
+#include "codec/samples.hpp"
+
+#include <gtest/gtest.h>
+
+namespace uzip {
+namespace {
+
+struct Inputs {
+  std::vector<std::vector<uint8_t>> elements;
+  std::vector<EncodedFrame> frames;
+  std::vector<ReduceOperand> operands;
+
+  /// Operand 1 is plain, the others are frames, of different levels so that their blocks differ.
+  Inputs(CodecHarness& harness, DataType type, SampleKind kind, size_t count, uint32_t ranks) {
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      elements.push_back(make_sample(type, kind, count, rank + 1));
+      frames.push_back(harness.encode(type, kCodecLevels[rank % 3], elements.back()));
+    }
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      if (rank == 1)
+        operands.push_back({elements[rank].data(), nullptr, {}, {}});
+      else
+        operands.push_back({nullptr, &frames[rank].header, frames[rank].plain, frames[rank].coded});
+    }
+  }
+  std::vector<const void*> sources() const {
+    std::vector<const void*> result;
+    for (const auto& one : elements) result.push_back(one.data());
+    return result;
+  }
+};
+
+TEST(ReduceFrames, GivesTheBitsOfDecodingAndReducing) {
+  CodecScratch scratch;
+  CodecHarness harness(*find_codec("lev"));
+  for (const DataTypeInfo& info : datatypes()) {
+    for (SampleKind kind : {SampleKind::kGaussian, SampleKind::kSpecials, SampleKind::kSparse,
+                            SampleKind::kRandomBits, SampleKind::kSmooth}) {
+      for (size_t count : {size_t{1}, size_t{1000}, size_t{70001}}) {
+        for (uint32_t ranks : {1u, 2u, 5u}) {
+          const Inputs inputs(harness, info.type, kind, count, ranks);
+          std::vector<std::byte> work(reduce_frames_bytes(info.type, ranks));
+          std::vector<uint8_t> expected(count * info.size);
+          std::vector<uint8_t> result(count * info.size);
+          for (ReduceOp op : {UZIP_SUM, UZIP_MAX}) {
+            reduce(op, info.type, expected.data(), inputs.sources(), count);
+            const Status status = reduce_frames(op, info.type, result.data(), inputs.operands,
+                                                count, 0, work, scratch);
+            ASSERT_TRUE(status.ok()) << status.message();
+            ASSERT_EQ(result, expected)
+                << info.name << " " << sample_kind_name(kind) << " x " << count;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(ReduceFrames, DestinationMayBeAnOperand) {
+  CodecScratch scratch;
+  CodecHarness harness(*find_codec("lev"));
+  const size_t count = 50000;
+  Inputs inputs(harness, UZIP_BF16, SampleKind::kGaussian, count, 3);
+  std::vector<std::byte> work(reduce_frames_bytes(UZIP_BF16, 3));
+  std::vector<uint8_t> expected(count * 2);
+  reduce(UZIP_AVG, UZIP_BF16, expected.data(), inputs.sources(), count, 3);
+  ASSERT_TRUE(reduce_frames(UZIP_AVG, UZIP_BF16, inputs.elements[1].data(), inputs.operands, count,
+                            3, work, scratch)
+                  .ok());
+  EXPECT_EQ(inputs.elements[1], expected);
+}
+
+TEST(ReduceFrames, RefusesFramesThatDoNotFit) {
+  CodecScratch scratch;
+  CodecHarness harness(*find_codec("lev"));
+  Inputs inputs(harness, UZIP_FP32, SampleKind::kGaussian, 5000, 3);
+  std::vector<std::byte> work(reduce_frames_bytes(UZIP_FP32, 3));
+  std::vector<uint8_t> dst(5000 * 4, 0x5a);
+  auto code = [&](DataType type, size_t count, size_t room) {
+    return reduce_frames(UZIP_SUM, type, dst.data(), inputs.operands, count, 0,
+                         std::span(work).first(room), scratch)
+        .code();
+  };
+  EXPECT_EQ(code(UZIP_FP32, 4999, work.size()), UZIP_ERR_CORRUPT);
+  EXPECT_EQ(code(UZIP_INT32, 5000, work.size()), UZIP_ERR_CORRUPT);
+  EXPECT_EQ(code(UZIP_FP32, 5000, 1000), UZIP_ERR_INVALID);
+  inputs.operands[2].coded = inputs.operands[2].coded.first(100);
+  EXPECT_EQ(code(UZIP_FP32, 5000, work.size()), UZIP_ERR_CORRUPT);
+  for (uint8_t byte : dst) ASSERT_EQ(byte, 0x5a);
+}
+
+}  // namespace
+}  // namespace uzip
