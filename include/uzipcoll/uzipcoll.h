@@ -227,7 +227,8 @@ UZIP_API uzip_status_t uzip_sendrecv(const void *src, size_t src_count, int dest
 /* ---- Requests ---------------------------------------------------------------------------------- */
 
 /* Waits for the operation, frees the request and sets *request to UZIP_REQUEST_NULL, also on error.
- * A null request is complete. The wait has a deadline (UZIP_TIMEOUT). */
+ * A null request is complete. A wait that takes longer than UZIP_TIMEOUT says so once on stderr; one that takes
+ * longer than UZIP_TIMEOUT_LIMIT, if that is set, fails with UZIP_ERR_TIMEOUT. */
 UZIP_API uzip_status_t uzip_wait(uzip_request_t *request);
 /* Progresses; if the operation is complete sets *done to 1, frees the request and sets it to
  * UZIP_REQUEST_NULL, otherwise sets *done to 0. The return value is the operation's status when done. */
@@ -280,8 +281,8 @@ UZIP_API uzip_status_t uzip_coll_run(const uzip_coll_args_t *args, uzip_comm_t c
 UZIP_API uzip_status_t uzip_coll_start(const uzip_coll_args_t *args, uzip_comm_t comm,
                                        uzip_request_t *request);
 
-/* uzip_isend and uzip_irecv with options (codec, chunk_bytes, split_send; not algorithm). A receiver's
- * chunk_bytes must be the sender's. */
+/* uzip_isend and uzip_irecv with options (codec, chunk_bytes, split_send; not algorithm), which must be equal on
+ * both sides. */
 UZIP_API uzip_status_t uzip_isend_options(const void *src, size_t count, uzip_dtype_t dtype, int dest,
                                           int tag, uzip_comm_t comm, const uzip_options_t *options,
                                           uzip_coll_info_t *info, uzip_request_t *request);

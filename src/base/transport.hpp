@@ -51,7 +51,8 @@ class TransportSink {
 /// Facts for choosing algorithms; equal on all ranks unless said otherwise.
 struct TransportInfo {
   std::string description;  ///< for people: "ucx 1.13.1: posix, cma, tcp"
-  bool all_same_host = false;  ///< every pair of processes shares memory
+  bool all_same_host = false;  ///< every pair of processes shares memory, and uses it
+  int processes_here = 1;      ///< processes of the job on this host; may differ between hosts
 };
 
 class Transport {

@@ -5,6 +5,7 @@
 #include "comm/cpu_executor.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -21,8 +22,10 @@ constexpr uint32_t kPlaceMask = (1u << kPlaceBits) - 1;
 constexpr uint32_t kGenerationMask = (1u << (32 - kPlaceBits)) - 1;
 
 constexpr std::chrono::milliseconds kLongestSleep{100};
-/// Looking at the clock costs as much as a look at the network, so not at every idle turn.
-constexpr int kIdleRoundsPerClock = 32;
+constexpr int kTurnsPerClock = 32;
+/// Idle turns before the first yield when there is a core for every rank: about two microseconds, since a yield
+/// costs as much as a message over shared memory.
+constexpr int kTurnsWithoutYield = 40;
 constexpr size_t kMostControlText = 512;
 
 /// A message whose body was copied out of the transport. Incoming::peer is negative for these.
@@ -31,10 +34,6 @@ struct PreservedBody {
 };
 bool is_preserved(const Incoming& incoming) { return incoming.peer < 0; }
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 }  // namespace
 
 Result<std::shared_ptr<Engine>> Engine::create(const Config& config, std::unique_ptr<Transport> transport) {
@@ -42,6 +41,8 @@ Result<std::shared_ptr<Engine>> Engine::create(const Config& config, std::unique
   UZIP_RETURN_IF_ERROR(engine->read_default_options());
   engine->executor_ = std::make_unique<CpuExecutor>();
   transport->set_sink(engine.get());
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  engine->turns_without_yield_ = transport->info().processes_here <= cores ? kTurnsWithoutYield : 0;
   engine->transport_ = std::move(transport);
   return engine;
 }
@@ -102,81 +103,83 @@ bool Engine::run_one_step() {
   return false;
 }
 
-/// When a waiting request is reported and when it fails.
-class Engine::Deadline {
+/// What a wait does while nothing moves. First it looks again at once, if the peers have cores of their own; then it
+/// yields, since with more ranks than cores the peer needs this one; after UZIP_SPIN seconds it sleeps until the
+/// network has something. The clock is looked at only now and then: a short wait costs no call for it.
+class Engine::Patience {
  public:
-  explicit Deadline(const Config& config) : config_(config), start_(Clock::now()) {}
-  double waited() const { return seconds_since(start_); }
-  bool warn() { return config_.timeout > 0 && !warned_ && waited() > config_.timeout && (warned_ = true); }
-  bool expired() const { return config_.timeout_limit > 0 && waited() > config_.timeout_limit; }
+  explicit Patience(Engine& engine) : engine_(engine) {}
+
+  void moved() { turns_ = 0; }
+
+  /// True now and then, when it is time to look at the deadlines.
+  bool idle(std::unique_lock<std::mutex>& lock) {
+    if (++turns_ <= engine_.turns_without_yield_) return false;
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+    if (turns_ % kTurnsPerClock != 0) return false;
+    now_ = Clock::now();
+    if (begin_ == Clock::time_point()) begin_ = now_;
+    if (turns_ < engine_.turns_without_yield_ + 2 * kTurnsPerClock) idle_since_ = now_;
+    if (std::chrono::duration<double>(now_ - idle_since_).count() > engine_.config_.spin)
+      engine_.transport_->wait(kLongestSleep);
+    return true;
+  }
+
+  /// Seconds since the wait began, at the last look at the clock.
+  double waited() const { return std::chrono::duration<double>(now_ - begin_).count(); }
+  bool warn() {
+    const double after = engine_.config_.timeout;
+    return after > 0 && !warned_ && waited() > after && (warned_ = true);
+  }
+  bool expired() const { return engine_.config_.timeout_limit > 0 && waited() > engine_.config_.timeout_limit; }
 
  private:
-  const Config& config_;
-  Clock::time_point start_;
+  Engine& engine_;
+  int turns_ = 0;
   bool warned_ = false;
+  Clock::time_point begin_, idle_since_, now_;
 };
 
-void Engine::check_deadline(Request& request, Deadline& deadline) {
-  const bool expired = deadline.expired();
-  if (!expired && !deadline.warn()) return;
+void Engine::check_deadline(Request& request, Patience& patience) {
+  const bool expired = patience.expired();
+  if (!expired && !patience.warn()) return;
   std::string ranks;
   for (int rank : request.waits_for()) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   if (expired) {
     request.fail(error(UZIP_ERR_TIMEOUT, "nothing from rank(s) %s for %.1f s (UZIP_TIMEOUT_LIMIT=%g)",
-                         ranks.c_str(), deadline.waited(), config_.timeout_limit));
+                       ranks.c_str(), patience.waited(), config_.timeout_limit));
   } else {
     log(LogLevel::kWarn, "%s has waited %.0f s (UZIP_TIMEOUT) for rank(s) %s", request.describe().c_str(),
-        deadline.waited(), ranks.c_str());
-  }
-}
-
-/// What a wait does when nothing moved: first it only yields, since with more ranks than cores the peer needs
-/// this core; after UZIP_SPIN seconds it sleeps until the network has something.
-void Engine::idle(int& idle_rounds, Clock::time_point& idle_since, std::unique_lock<std::mutex>& lock) {
-  lock.unlock();
-  sched_yield();
-  lock.lock();
-  if (idle_rounds++ % kIdleRoundsPerClock != 0) return;
-  if (idle_rounds == 1) {
-    idle_since = Clock::now();
-  } else if (seconds_since(idle_since) > config_.spin) {
-    transport_->wait(kLongestSleep);
+        patience.waited(), ranks.c_str());
   }
 }
 
 void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock) {
-  if (request.done()) return;
-  Deadline deadline(config_);
-  int idle_rounds = 0;
-  Clock::time_point idle_since;
+  Patience patience(*this);
   while (!request.done()) {
     if (progress()) {
-      idle_rounds = 0;
-      continue;
+      patience.moved();
+    } else if (patience.idle(lock)) {
+      check_deadline(request, patience);
     }
-    idle(idle_rounds, idle_since, lock);
-    if (idle_rounds % kIdleRoundsPerClock == 1) check_deadline(request, deadline);
   }
 }
 
 void Engine::flush(std::unique_lock<std::mutex>& lock, std::chrono::seconds limit) {
-  const Clock::time_point start = Clock::now();
-  int idle_rounds = 0;
-  Clock::time_point idle_since;
+  Patience patience(*this);
   while (!transport_->flushed()) {
     if (progress()) {
-      idle_rounds = 0;
-      continue;
-    }
-    idle(idle_rounds, idle_since, lock);
-    if (Clock::now() - start > limit) {
+      patience.moved();
+    } else if (patience.idle(lock) && patience.waited() > static_cast<double>(limit.count())) {
       log(LogLevel::kWarn, "left although not all messages have been received");
       return;
     }
   }
 }
 
-// ---- Operations ------------------------------------------------------------------------------------------
+// ---- Requests --------------------------------------------------------------------------------------------
 
 Request* Engine::acquire() {
   std::erase_if(draining_, [this](Request* request) {

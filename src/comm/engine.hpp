@@ -75,17 +75,16 @@ class Engine final : public TransportSink {
     bool used = false;
     std::vector<HeldMessage> early;  ///< came before this rank had finished making the communicator
   };
-  class Deadline;
+  class Patience;
 
   explicit Engine(const Config& config) : config_(config) {}
   Status read_default_options();
   Place* find(uint32_t number);
   bool run_one_step();
-  void idle(int& idle_rounds, std::chrono::steady_clock::time_point& idle_since,
-            std::unique_lock<std::mutex>& lock);
-  void check_deadline(Request& request, Deadline& deadline);
+  void check_deadline(Request& request, Patience& patience);
 
   const Config config_;
+  int turns_without_yield_ = 0;
   CallOptions defaults_[kCollCount];
   std::mutex mutex_;
   std::vector<Place> places_;

@@ -16,7 +16,11 @@ Shape Plan::round_shape(uint32_t round) const {
   result.size = shape.size;
   result.in_place = shape.in_place;
   const size_t ranks = static_cast<size_t>(shape.size), begin = size_t{round} * chunk;
-  if (shape.kind == CallKind::kBarrier) {
+  if (point_to_point()) {
+    // One message from one rank to another, whoever they are.
+    result.size = 2;
+    result.counts = {std::min(shape.count - begin, chunk), 0};
+  } else if (shape.kind == CallKind::kBarrier) {
     result.counts.assign(ranks, 0);
   } else if (shape.kind == CallKind::kAllreduce) {
     result.counts = even_shares(std::min(shape.count - begin * ranks, chunk * ranks), shape.size);

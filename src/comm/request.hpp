@@ -61,7 +61,9 @@ class Request {
   DataType type() const { return args_.type; }
   ReduceOp reduce_op() const { return args_.op; }
   int size() const { return plan_->shape.size; }
-  size_t peer_index(int rank) const { return plan_->point_to_point() ? 0 : static_cast<size_t>(rank); }
+  size_t peer_index(int rank) const {
+    return static_cast<size_t>(plan_->point_to_point() ? kPeerInSchedule : rank);
+  }
   int peer_rank(int peer) const { return plan_->point_to_point() ? args_.peer : peer; }
   std::byte* address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const;
   Result<Progress> send(int peer, MessageIndex index, FrameHeader frame, size_t elements,

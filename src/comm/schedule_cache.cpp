@@ -15,14 +15,14 @@ constexpr size_t kAlignment = 64;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// One message in one direction. The peer is 0 here; the engine puts the call's in its place.
+/// One message in one direction, to or from rank 1 of two; the call's peer takes its place.
 Schedule build_point_to_point(CallKind kind, const Shape& shape) {
   ScheduleBuilder builder(shape, 0);
   const size_t count = shape.counts[0];
   if (kind == CallKind::kSend) {
-    count ? builder.send({Slot::kInput, 0, count}, 0) : builder.signal(0);
+    count ? builder.send({Slot::kInput, 0, count}, kPeerInSchedule) : builder.signal(kPeerInSchedule);
   } else {
-    count ? builder.recv(0, {Slot::kOutput, 0, count}) : builder.await_signal(0);
+    count ? builder.recv(kPeerInSchedule, {Slot::kOutput, 0, count}) : builder.await_signal(kPeerInSchedule);
   }
   return builder.finish();
 }
@@ -75,10 +75,11 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(const Plan& p
   }
   auto prepared = std::make_shared<PreparedSchedule>();
   prepared->shape = key.shape;
+  const int rank = plan.point_to_point() ? 0 : rank_;
   prepared->schedule = plan.point_to_point() ? build_point_to_point(plan.shape.kind, key.shape)
-                                             : plan.algorithm->build(key.shape, rank_);
+                                             : plan.algorithm->build(key.shape, rank);
   if (plan.codec) {
-    prepared->schedule = lower_codec(prepared->schedule, key.shape, rank_, key.split);
+    prepared->schedule = lower_codec(prepared->schedule, key.shape, rank, key.split);
     lay_out_memory(*prepared, plan.shape.type, plan.codec);
   } else {
     prepared->memory_bytes = prepared->schedule.scratch_elements * datatype_size(plan.shape.type);

@@ -11,6 +11,9 @@
 
 namespace uzip {
 
+/// The other rank in the schedule of a point to point message, where this one is rank 0.
+inline constexpr int kPeerInSchedule = 1;
+
 /// A schedule prepared for running: memory layout, and receives by sender and message number.
 struct PreparedSchedule {
   Schedule schedule;

@@ -33,15 +33,12 @@ LinkFacts link_facts(bool all_same_host) {
   return {.shared_memory = false, .latency = 20e-6, .bandwidth = 1.25e9};
 }
 
-CostModel Selector::cost_model(const Plan& plan) const {
+/// Without the codec: the algorithm fixes the order of the reduction, and compression must not change the bits.
+CostModel Selector::cost_model() const {
   CostModel model;
   model.latency = link_.latency;
   model.seconds_per_byte = 1 / link_.bandwidth;
   model.reduce_per_byte = 1 / 10e9;
-  if (plan.codec) {
-    model.ratio = 0.7;
-    model.codec_per_byte = 1 / 5e9;
-  }
   return model;
 }
 
@@ -113,7 +110,7 @@ Status Selector::choose_algorithm(Plan& plan) const {
     plan.algorithm = wanted;
     return Status();
   }
-  const CostModel model = cost_model(plan);
+  const CostModel model = cost_model();
   const double bytes = static_cast<double>(first.total() * datatype_size(plan.shape.type));
   double best = 0;
   for (const Algorithm* algorithm : algorithms()) {

@@ -31,7 +31,7 @@ class Selector {
   Status choose_codec(Plan& plan) const;
   void choose_rounds(Plan& plan) const;
   Status choose_algorithm(Plan& plan) const;
-  CostModel cost_model(const Plan& plan) const;
+  CostModel cost_model() const;
 
   const Config& config_;
   LinkFacts link_;
