@@ -46,17 +46,17 @@ void print_version() {
 
 void print_build() {
 #if defined(__clang__)
-  constexpr const char* compiler = __VERSION__;
+  constexpr const char* kCompiler = __VERSION__;
 #else
-  constexpr const char* compiler = "GCC " __VERSION__;
+  constexpr const char* kCompiler = "GCC " __VERSION__;
 #endif
 #if defined(NDEBUG)
-  constexpr const char* kind = "release";
+  constexpr const char* kKind = "release";
 #else
-  constexpr const char* kind = "debug, with assertions";
+  constexpr const char* kKind = "debug, with assertions";
 #endif
-  std::printf("compiler     %s\n", compiler);
-  std::printf("build        %s\n", kind);
+  std::printf("compiler     %s\n", kCompiler);
+  std::printf("build        %s\n", kKind);
   std::printf("configured   %s\n",
               configure_options[0] == '\0' ? "without options" : configure_options);
   std::printf("UCX          %s (compiled with %d.%d)\n", ucp_get_version_string(), UCP_API_MAJOR,

@@ -35,7 +35,7 @@ struct Config {
   // Machine.
   std::string cpu = "auto";     ///< UZIP_CPU: auto, scalar, avx2, avx512
   std::string ucx_tls;          ///< UZIP_UCX_TLS: UCX transports for our context only ("" = UCX's own choice)
-  bool peer_read = true;        ///< UZIP_PEER_READ: read large messages straight from a local peer's memory
+  bool peer_read = true;        ///< UZIP_PEER_READ: read large messages from a local peer's memory; must be equal
 
   // Talking.
   int log_level = 1;      ///< UZIP_LOG_LEVEL: error, warn, info, debug
