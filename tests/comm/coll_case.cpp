@@ -1,0 +1,240 @@
+#include "comm/coll_case.hpp"
+
+#include "support/naive_types.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+namespace uzip {
+namespace {
+
+constexpr size_t kGuardBytes = 64;
+constexpr unsigned char kGuard = 0xa5;
+
+/// Bits that a careless move or reduction would change.
+std::vector<uint64_t> special_bits(uzip_dtype_t type) {
+  const naive::Format format = naive::format_of(type);
+  const int bits = 8 * static_cast<int>(uzip_dtype_size(type));
+  const uint64_t sign = uint64_t{1} << (bits - 1);
+  if (format.exponent_bits == 0) return {0, 1, sign, sign - 1};
+  const uint64_t one = uint64_t{1} << format.mantissa_bits;
+  const uint64_t infinity = ((uint64_t{1} << format.exponent_bits) - 1) * one;
+  return {0,
+          sign,              // -0
+          1,                 // the least denormal
+          sign | (one - 1),  // the greatest, negative
+          infinity,          // (of fp8_e4m3fn: a number)
+          sign | infinity,
+          infinity | 1,  // signalling NaN
+          sign | infinity | (one - 1)};
+}
+
+void store_bits(std::vector<unsigned char>& array, size_t index, size_t size, uint64_t bits) {
+  std::memcpy(array.data() + index * size, &bits, size);
+}
+
+}  // namespace
+
+CollCase::CollCase(const CaseShape& shape)
+    : shape_(shape), element_(uzip_dtype_size(shape.type)), ranks_(shape.counts.size()) {
+  reset();
+}
+
+bool CollCase::is_v() const {
+  return shape_.coll == UZIP_ALLGATHERV || shape_.coll == UZIP_REDUCE_SCATTERV;
+}
+bool CollCase::gathers() const {
+  return shape_.coll == UZIP_ALLGATHERV || shape_.coll == UZIP_ALLGATHER;
+}
+size_t CollCase::total() const {
+  if (shape_.coll == UZIP_ALLREDUCE) return shape_.counts[0];
+  return std::accumulate(shape_.counts.begin(), shape_.counts.end(), size_t{0});
+}
+size_t CollCase::block_begin(size_t rank) const {
+  return std::accumulate(shape_.counts.begin(),
+                         shape_.counts.begin() + static_cast<ptrdiff_t>(rank), size_t{0});
+}
+
+void CollCase::reset() {
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    fill_input(r);
+    place(ranks_[r], r);
+  }
+}
+
+// Small enough that 9 of them add up, or multiply, exactly even in fp8_e5m2.
+double CollCase::exact_value(size_t rank, size_t index) const {
+  const size_t draw = (index * 7 + rank * 3 + shape_.seed) % 5;
+  if (shape_.op == UZIP_PROD) return draw == 0 ? -1 : draw == 1 && rank < 2 ? 2 : 1;
+  if (shape_.op == UZIP_MIN || shape_.op == UZIP_MAX) return static_cast<double>(draw) - 2;
+  return rank >= 8 ? 0 : static_cast<double>(draw % 3) - 1;
+}
+
+double CollCase::reduced_value(size_t index) const {
+  double value = exact_value(0, index);
+  for (size_t r = 1; r < ranks_.size(); ++r) {
+    const double next = exact_value(r, index);
+    switch (shape_.op) {
+      case UZIP_PROD:
+        value *= next;
+        break;
+      case UZIP_MIN:
+        value = std::min(value, next);
+        break;
+      case UZIP_MAX:
+        value = std::max(value, next);
+        break;
+      default:
+        value += next;
+    }
+  }
+  if (shape_.op != UZIP_AVG) return value;
+  value /= static_cast<double>(ranks_.size());
+  return naive::is_float(shape_.type) ? value : std::trunc(value);
+}
+
+void CollCase::fill_input(size_t rank) {
+  const size_t count = gathers() ? shape_.counts[rank] : total();
+  std::vector<unsigned char>& input = ranks_[rank].input;
+  input.assign(count * element_, 0);
+  std::mt19937_64 random(shape_.seed * 1000 + rank);
+  std::normal_distribution<double> normal(1, 0.25);
+  const std::vector<uint64_t> special = special_bits(shape_.type);
+  for (size_t i = 0; i < count; ++i) {
+    switch (shape_.values) {
+      case Values::kExact:
+        naive::store(shape_.type, input.data(), i, exact_value(rank, i));
+        break;
+      case Values::kBits:
+        store_bits(input, i, element_,
+                   random() % 4 == 0 ? special[random() % special.size()] : random());
+        break;
+      case Values::kSmooth:
+        naive::store(shape_.type, input.data(), i, normal(random));
+        break;
+    }
+  }
+}
+
+unsigned char* CollCase::guarded(std::vector<unsigned char>& memory, size_t bytes, size_t skew) {
+  memory.assign(bytes + 2 * kGuardBytes + skew, kGuard);
+  return memory.data() + kGuardBytes + skew;
+}
+
+void CollCase::place(Rank& rank, size_t index) {
+  constexpr Placement kTurns[] = {Placement::kApart, Placement::kOwnBlock, Placement::kInPlace};
+  rank.placement = shape_.placement == Placement::kMixed ? kTurns[index % 3] : shape_.placement;
+  const size_t all = total() * element_, own = shape_.counts[index] * element_;
+  const size_t begin = block_begin(index) * element_;
+  const size_t skew = index % 5 * element_;  // whole elements, but not vectors
+  const size_t bytes[] = {gathers() ? own : all,
+                          gathers() || shape_.coll == UZIP_ALLREDUCE ? all : own};
+  rank.src_bytes = bytes[0];
+  rank.dst_bytes = bytes[1];
+  if (rank.placement == Placement::kApart) {
+    rank.src = guarded(rank.memory[0], rank.src_bytes, skew);
+    rank.dst = guarded(rank.memory[1], rank.dst_bytes, skew + element_);
+  } else {
+    unsigned char* whole = guarded(rank.memory[0], std::max(rank.src_bytes, rank.dst_bytes), skew);
+    const size_t offset = shape_.coll == UZIP_ALLREDUCE ? 0 : begin;
+    rank.src = gathers() ? whole + offset : whole;
+    rank.dst = gathers() || rank.placement == Placement::kInPlace ? whole : whole + offset;
+  }
+  if (!rank.input.empty()) std::memcpy(rank.src, rank.input.data(), rank.input.size());
+}
+
+uzip_coll_args_t CollCase::args(int rank, const uzip_options_t* options) {
+  const Rank& r = ranks_[static_cast<size_t>(rank)];
+  const void* src = r.placement == Placement::kInPlace ? UZIP_IN_PLACE : r.src;
+  const size_t count = is_v() ? 0 : shape_.counts[0];
+  return {sizeof(uzip_coll_args_t),
+          shape_.coll,
+          src,
+          r.dst,
+          count,
+          is_v() ? shape_.counts.data() : nullptr,
+          shape_.type,
+          shape_.op,
+          options,
+          nullptr};
+}
+
+const unsigned char* CollCase::result(size_t rank) const { return ranks_[rank].dst; }
+
+size_t CollCase::result_bytes(size_t rank) const {
+  return (gathers() || shape_.coll == UZIP_ALLREDUCE ? total() : shape_.counts[rank]) * element_;
+}
+
+std::vector<unsigned char> CollCase::expected(size_t rank) const {
+  std::vector<unsigned char> bytes;
+  if (gathers()) {
+    for (const Rank& r : ranks_) bytes.insert(bytes.end(), r.input.begin(), r.input.end());
+    return bytes;
+  }
+  bytes.resize(result_bytes(rank));
+  const size_t begin = shape_.coll == UZIP_ALLREDUCE ? 0 : block_begin(rank);
+  for (size_t i = 0; i < bytes.size() / element_; ++i) {
+    naive::store(shape_.type, bytes.data(), i, reduced_value(begin + i));
+  }
+  return bytes;
+}
+
+bool CollCase::guards_hold(const Rank& rank) const {
+  const auto is_guard = [](unsigned char byte) { return byte == kGuard; };
+  for (const std::vector<unsigned char>& memory : rank.memory) {
+    if (memory.empty()) continue;
+    if (!std::all_of(memory.begin(), memory.begin() + kGuardBytes, is_guard)) return false;
+    if (!std::all_of(memory.end() - kGuardBytes, memory.end(), is_guard)) return false;
+  }
+  return true;
+}
+
+std::string CollCase::check() const {
+  const bool known = gathers() || shape_.values == Values::kExact || ranks_.size() == 1;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    const Rank& rank = ranks_[r];
+    const std::string who = describe() + ", rank " + std::to_string(r) + ": ";
+    if (known && shape_.values == Values::kExact) {
+      const std::vector<unsigned char> right = expected(r);
+      for (size_t i = 0; i < right.size(); ++i) {
+        if (result(r)[i] != right[i]) return who + "element " + std::to_string(i / element_);
+      }
+    } else if (gathers()) {
+      const std::vector<unsigned char> right = expected(r);
+      if (!std::equal(right.begin(), right.end(), result(r))) return who + "bits were changed";
+    } else if (shape_.coll == UZIP_ALLREDUCE && r > 0) {
+      if (!std::equal(result(r), result(r) + result_bytes(r), result(0))) {
+        return who + "differs from rank 0";
+      }
+    }
+    if (!guards_hold(rank)) return who + "wrote beyond its buffer";
+    if (rank.placement == Placement::kApart &&
+        !std::equal(rank.input.begin(), rank.input.end(), rank.src)) {
+      return who + "changed its source";
+    }
+  }
+  return "";
+}
+
+uint64_t CollCase::hash() const {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    for (size_t i = 0; i < result_bytes(r); ++i) hash = (hash ^ result(r)[i]) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+std::string CollCase::describe() const {
+  constexpr const char* kColls[] = {"allreduce", "reduce_scatter", "reduce_scatterv",
+                                    "allgather", "allgatherv",     "barrier"};
+  std::string text = std::string(kColls[shape_.coll]) + " of " + uzip_dtype_name(shape_.type) +
+                     " (" + uzip_op_name(shape_.op) + "), placement " +
+                     std::to_string(static_cast<int>(shape_.placement)) + ", counts";
+  for (size_t count : shape_.counts) text += " " + std::to_string(count);
+  return text;
+}
+
+}  // namespace uzip

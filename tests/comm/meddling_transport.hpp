@@ -1,0 +1,25 @@
+// Stands between an engine and its transport and delivers in ways that the loopback does not:
+// bodies that are gone after the announcement, messages that come twice or name another process.
+#pragma once
+
+#include "base/transport.hpp"
+
+#include <functional>
+#include <memory>
+
+namespace uzip {
+
+struct Meddling {
+  /// Bodies that the transport has are offered for the time of on_message() only.
+  bool fleeting = false;
+  /// Announce this message a second time?
+  std::function<bool(const Incoming&)> repeat = nullptr;
+  /// Changes what is announced.
+  std::function<void(Incoming&)> alter = nullptr;
+
+  bool any() const { return fleeting || repeat || alter; }
+};
+
+std::unique_ptr<Transport> meddle(std::unique_ptr<Transport> transport, const Meddling& meddling);
+
+}  // namespace uzip
