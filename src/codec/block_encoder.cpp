@@ -54,7 +54,8 @@ PartSizes BlockEncoder::encode(const uint8_t* src, size_t count, size_t after, u
 bool BlockEncoder::fits_top_kernels() const {
   return kernels_.top != nullptr && traits_.size <= 2 && rotation_ == 1 && !block_.zeros &&
          layout_is_known() && block_.planes[top()].levels > 0 &&
-         block_.planes[top()].shift == traits_.top_shift;
+         block_.planes[top()].shift == traits_.top_shift &&
+         kernels_.top->encode[traits_.size_class][block_.planes[top()].widths[0]] != nullptr;
 }
 
 /// Writes what write_plain() and write_coded() would, in one pass. False: the levels don't pay, and

@@ -215,7 +215,8 @@ bool LevReader::fits_top_kernels(const BlockDescriptor& descriptor) const {
       descriptor.rotation != 0)
     return false;
   if (traits_.size == 2 && descriptor.planes[0].stored != 0xff) return false;
-  return top.levels > 0 && top.stored == (1u << top.shift) - 1;
+  return top.levels > 0 && top.stored == (1u << top.shift) - 1 &&
+         kernels_->top->decode[traits_.size_class][top.widths[0]] != nullptr;
 }
 
 Status LevReader::decode_block(const Block& block, CodecScratch::State& scratch, uint8_t* dst) {

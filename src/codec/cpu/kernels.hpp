@@ -37,6 +37,7 @@ struct ConstTopPlane {
 /// Kernels that do in registers what split, pack_bits and encode_level do one after another, and
 /// the inverse, for values rotated left by one. Index 0 for 1-byte values, 1 for 2-byte values;
 /// then the level's width.
+/// An entry may be null.
 struct TopKernels {
   using Encode = size_t (*)(const uint8_t* src, size_t count, const uint8_t* codes_of,
                             const TopPlane& top, uint8_t* escapes);

@@ -4,62 +4,10 @@
 
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_scalar.hpp"
+#include "codec/cpu/levels_avx2.hpp"
 
 namespace uzip {
 namespace {
-
-/// Byte shuffles that move the marked ones of eight bytes to the front, and back.
-struct MoveTables {
-  alignas(64) uint8_t compress[256][8];
-  alignas(64) uint8_t expand[256][8];
-};
-constexpr MoveTables make_move_tables() {
-  MoveTables tables{};
-  for (unsigned mask = 0; mask < 256; ++mask) {
-    unsigned next = 0;
-#pragma GCC unroll 8
-    for (unsigned i = 0; i < 8; ++i) {
-      tables.compress[mask][i] = 0x80;
-      tables.expand[mask][i] = 0x80;
-    }
-#pragma GCC unroll 8
-    for (unsigned i = 0; i < 8; ++i) {
-      if ((mask >> i & 1) == 0) continue;
-      tables.compress[mask][next] = static_cast<uint8_t>(i);
-      tables.expand[mask][i] = static_cast<uint8_t>(next++);
-    }
-  }
-  return tables;
-}
-constexpr MoveTables kMove = make_move_tables();
-
-[[gnu::always_inline]] inline uint64_t get_word(const uint8_t* src) {
-  uint64_t word;
-  __builtin_memcpy(&word, src, 8);
-  return word;
-}
-[[gnu::always_inline]] inline void put_word(uint8_t* dst, uint64_t word) {
-  __builtin_memcpy(dst, &word, 8);
-}
-
-/// Bit `bit` of each of 64 bytes.
-[[gnu::always_inline]] inline uint64_t bits_of(Bytes a, Bytes b, __m128i shift_to_top) {
-  const auto low = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi16(a, shift_to_top)));
-  const auto high = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi16(b, shift_to_top)));
-  return low | uint64_t{high} << 32;
-}
-[[gnu::always_inline]] inline __m128i to_top(unsigned bit) {
-  return _mm_cvtsi32_si128(static_cast<int>(7 - bit));
-}
-
-/// 32 bytes that are `value` where the bit of `bits` is set, else 0.
-[[gnu::always_inline]] inline Bytes spread(uint32_t bits, Bytes value) {
-  const Bytes replicate = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2,
-                                           2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
-  const Bytes select = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
-  const Bytes copies = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int>(bits)), replicate);
-  return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(copies, select), select), value);
-}
 
 void pack_bits(const uint8_t* bytes, size_t count, unsigned mask, uint8_t* words) {
   size_t at = 0;
@@ -89,83 +37,28 @@ void unpack_bits(const uint8_t* words, size_t count, unsigned mask, uint8_t* byt
   kScalarCodecKernels.unpack_bits(words, count - at, mask, bytes + at);
 }
 
-/// Codes of fields that lie within 31 neighbours; entry 31 stands for all others and is an escape.
-struct NearLookup {
-  Bytes base;
-  Bytes low;
-  Bytes high;
-
-  NearLookup(const uint8_t* codes_of, size_t first, size_t last, unsigned escape) {
-    alignas(16) uint8_t codes[32];
-    for (size_t i = 0; i < 32; ++i)
-      codes[i] = first + i <= last && i < 31 ? codes_of[first + i] : static_cast<uint8_t>(escape);
-    base = _mm256_set1_epi8(static_cast<char>(first));
-    low = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(codes)));
-    high =
-        _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(codes + 16)));
-  }
-  [[gnu::always_inline]] Bytes operator()(Bytes fields) const {
-    const Bytes near = _mm256_min_epu8(_mm256_sub_epi8(fields, base), _mm256_set1_epi8(31));
-    return _mm256_blendv_epi8(_mm256_shuffle_epi8(low, near), _mm256_shuffle_epi8(high, near),
-                              _mm256_slli_epi16(near, 3));
-  }
-};
-
-/// Appends the bytes of `fields` that `escaped` marks. Rare ones are picked, others compressed by
-/// eights.
-template <bool kRare>
-[[gnu::always_inline]] inline uint8_t* append(const uint8_t* fields, uint64_t escaped,
-                                              uint8_t* out) {
-  if constexpr (kRare) {
-    for (; escaped != 0; escaped &= escaped - 1) *out++ = fields[__builtin_ctzll(escaped)];
-  } else {
-#pragma GCC unroll 8
-    for (unsigned j = 0; j < 8; ++j, escaped >>= 8) {
-      const uint8_t* order = kMove.compress[escaped & 0xff];
-      store_word(out, _mm_shuffle_epi8(load_word(fields + 8 * j), load_word(order)));
-      out += __builtin_popcount(static_cast<unsigned>(escaped & 0xff));
-    }
-  }
-  return out;
-}
-
 template <unsigned W>
 size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
                     uint8_t* words, uint8_t* escapes) {
-  constexpr unsigned kEscape = (1u << W) - 1;
-  size_t first = 256;
-  size_t last = 0;
-  for (size_t i = 0; i < 256; ++i) {
-    if (codes_of[i] == kEscape) continue;
-    if (first == 256) first = i;
-    last = i;
-  }
-  if (first > last || last - first >= 31)
+  const CodeRange range(codes_of, (1u << W) - 1);
+  if (!range.is_near())
     return kScalarCodecKernels.encode_level[W](bytes, count, shift, codes_of, words, escapes);
-  const NearLookup lookup(codes_of, first, last, kEscape);
   const Bytes field_bits = _mm256_set1_epi8(static_cast<char>(0xffu >> shift));
   const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
-  alignas(32) uint8_t fields[64];
-  uint8_t* out = escapes;
-  size_t at = 0;
-  for (; at + 64 <= count; at += 64, words += 8 * W) {
-    const Bytes a = _mm256_and_si256(_mm256_srl_epi16(load(bytes + at), by), field_bits);
-    const Bytes b = _mm256_and_si256(_mm256_srl_epi16(load(bytes + at + 32), by), field_bits);
-    store(fields, a);
-    store(fields + 32, b);
-    const Bytes codes_a = lookup(a);
-    const Bytes codes_b = lookup(b);
-    uint64_t escaped = ~uint64_t{0};
-#pragma GCC unroll 8
-    for (unsigned bit = 0; bit < W; ++bit) {
-      const uint64_t word = bits_of(codes_a, codes_b, to_top(bit));
-      put_word(words + 8 * bit, word);
-      escaped &= word;
-    }
-    out = append<(W > 2)>(fields, escaped, out);
-  }
-  out += kScalarCodecKernels.encode_level[W](bytes + at, count - at, shift, codes_of, words, out);
-  return static_cast<size_t>(out - escapes);
+  return with_lookup<W>(
+      range, codes_of, [&](const auto& lookup) __attribute__((always_inline)) {
+        uint8_t* out = escapes;
+        uint8_t* to = words;
+        size_t at = 0;
+        for (; at + 64 <= count; at += 64, to += 8 * W) {
+          const Bytes a = _mm256_and_si256(_mm256_srl_epi16(load(bytes + at), by), field_bits);
+          const Bytes b = _mm256_and_si256(_mm256_srl_epi16(load(bytes + at + 32), by), field_bits);
+          out = encode_group<W>(lookup, a, b, to, out);
+        }
+        const size_t rest = count - at;
+        out += kScalarCodecKernels.encode_level[W](bytes + at, rest, shift, codes_of, to, out);
+        return static_cast<size_t>(out - escapes);
+      });
 }
 
 template <unsigned W>
@@ -264,7 +157,7 @@ const CodecKernels kAvx2CodecKernels = {
     .unpack_bits = unpack_bits,
     .encode_level = {nullptr, encode_level<1>, encode_level<2>, encode_level<3>, encode_level<4>},
     .decode_level = {nullptr, decode_level<1>, decode_level<2>, decode_level<3>, decode_level<4>},
-    .top = nullptr,
+    .top = &kAvx2TopKernels,
     .combine = combine,
     .bit_range = bit_range,
     .repeat_length = scalar_repeat_length,
