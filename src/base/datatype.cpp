@@ -30,7 +30,7 @@ constexpr std::array<DataTypeInfo, 12> kDataTypes = {{
 constexpr bool rows_are_consistent() {
   for (size_t i = 0; i < kDataTypes.size(); ++i) {
     const DataTypeInfo& row = kDataTypes[i];
-    if (static_cast<size_t>(row.type) != i) return false;
+    if (static_cast<size_t>(row.type) != i || row.size != datatype_size(row.type)) return false;
     if (row.kind == kFloat && 1 + row.exponent_bits + row.mantissa_bits != 8 * row.size)
       return false;
   }
@@ -58,8 +58,6 @@ const DataTypeInfo& datatype_info(DataType type) {
   assert(is_datatype(type));
   return kDataTypes[static_cast<size_t>(type)];
 }
-
-size_t datatype_size(DataType type) { return datatype_info(type).size; }
 
 const DataTypeInfo* find_datatype(std::string_view name) {
   for (const DataTypeInfo& row : kDataTypes) {

@@ -44,32 +44,36 @@ Communicator::~Communicator() {
 
 // ---- Starting calls --------------------------------------------------------------------------------------
 
-Result<std::shared_ptr<const Plan>> Communicator::plan_for(const CollArgs& args) {
-  const auto matches = [&](const CachedPlan& cached) {
-    const CallShape& shape = cached.shape;
-    return cached.plan && shape.kind == args.kind && shape.count == args.count && shape.type == args.type &&
+Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& args) {
+  const auto matches = [&](const CallShape& shape) {
+    return shape.kind == args.kind && shape.count == args.count && shape.type == args.type &&
            shape.in_place == args.in_place && shape.options == args.options && shape.counts == args.counts;
   };
-  for (const CachedPlan& cached : plans_)
-    if (matches(cached)) return cached.plan;
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    const size_t candidate = (last_plan_ + i) % plans_.size();
+    if (!matches(plans_[candidate]->plan.shape)) continue;
+    last_plan_ = candidate;
+    return plans_[candidate];
+  }
   const int ranks = is_point_to_point(args.kind) ? 1 : size();
   CallShape shape{args.kind, args.type, args.in_place, ranks, args.count, args.counts, args.options};
-  UZIP_ASSIGN_OR_RETURN(Plan plan, selector_.select(shape));
-  if (engine_.config().trace) log(LogLevel::kError, "%s", selector_.explain(plan).c_str());
-  auto shared = std::make_shared<const Plan>(std::move(plan));
+  auto prepared = std::make_shared<PreparedPlan>();
+  UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
+  if (engine_.config().trace) log(LogLevel::kError, "%s", selector_.explain(prepared->plan).c_str());
   if (plans_.size() < kCachedPlans) plans_.emplace_back();
-  plans_[next_plan_] = {std::move(shape), shared};
+  plans_[next_plan_] = prepared;
+  last_plan_ = next_plan_;
   next_plan_ = (next_plan_ + 1) % kCachedPlans;
-  return std::shared_ptr<const Plan>(std::move(shared));
+  return prepared;
 }
 
-Result<Request*> Communicator::start(CollArgs args) {
+Result<Request*> Communicator::start(CollArgs&& args) {
   UZIP_RETURN_IF_ERROR(health_.with_context(call_name(args.kind)));
-  UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(args));
+  UZIP_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, plan_for(args));
   CallStamp stamp;
   stamp.coll = static_cast<uint8_t>(args.kind == CallKind::kRecv ? CallKind::kSend : args.kind);
   stamp.op = is_reduction(args.kind) ? static_cast<uint8_t>(args.op) : 0;
-  stamp.plan = plan->digest();
+  stamp.plan = plan->plan.digest;
   stamp.count = args.count;
   Request* request = engine_.acquire();
   if (args.kind == CallKind::kRecv) {

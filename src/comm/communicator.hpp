@@ -35,7 +35,7 @@ class Communicator {
   CallContext context() const { return {rank_, size(), defaults_}; }
 
   /// Starts a call. The request belongs to the engine; give it back with Engine::release().
-  Result<Request*> start(CollArgs args);
+  Result<Request*> start(CollArgs&& args);
 
   /// Why no call can succeed any more (a process died), or success.
   const Status& health() const { return health_; }
@@ -55,16 +55,12 @@ class Communicator {
   void on_request_ended(Request& request);
 
  private:
-  struct CachedPlan {
-    CallShape shape;
-    std::shared_ptr<const Plan> plan;
-  };
   struct PastCall {
     CallStamp stamp;
     bool failed = false;
   };
 
-  Result<std::shared_ptr<const Plan>> plan_for(const CollArgs& args);
+  Result<std::shared_ptr<PreparedPlan>> plan_for(const CollArgs& args);
   Status check_stamp(const Request& request, const MessageHead& head) const;
   Request* find_collective(uint32_t sequence);
   bool on_collective(Incoming& incoming, const MessageHead& head);
@@ -87,8 +83,9 @@ class Communicator {
   CallOptions defaults_[kCollCount];
   Selector selector_;
   ScheduleCache schedules_;
-  std::vector<CachedPlan> plans_;
-  size_t next_plan_ = 0;
+  std::vector<std::shared_ptr<PreparedPlan>> plans_;  ///< of the last shapes of calls
+  size_t next_plan_ = 0;                              ///< to be replaced next
+  size_t last_plan_ = 0;                              ///< used last
   Status health_;
 
   uint32_t next_sequence_ = 0;

@@ -38,7 +38,7 @@ size_t Plan::block_offset(int rank) const {
                                : displacements[static_cast<size_t>(rank)];
 }
 
-uint16_t Plan::digest() const {
+uint16_t Plan::compute_digest() const {
   uint64_t hash = 0xcbf29ce484222325ull;
   for (const char* c = algorithm_name(); *c; ++c) mix(hash, static_cast<unsigned char>(*c));
   mix(hash, codec ? codec->id : kCodecRaw);

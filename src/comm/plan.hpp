@@ -41,12 +41,19 @@ class Plan {
   bool point_to_point() const { return is_point_to_point(shape.kind); }
   bool split(uint32_t round) const { return codec && round < split_rounds; }
 
+  /// Whether the slot is the caller's buffer that holds one block for each rank (see Shape).
+  bool blocked(Slot slot) const {
+    return (coll() == Coll::kReduceScatter && slot == Slot::kInput) ||
+           (coll() == Coll::kAllgather && slot == Slot::kOutput);
+  }
+
   /// The shape that the schedule of a round is built for.
   Shape round_shape(uint32_t round) const;
   /// Elements of block `rank` before its part of `round`, and where block `rank` begins in the blocked buffer.
   size_t block_offset(int rank) const;
-  /// Digest for comparing plans between ranks.
-  uint16_t digest() const;
+  /// Digest for comparing plans between ranks; to be set by whoever made the plan.
+  uint16_t digest = 0;
+  uint16_t compute_digest() const;
   const char* algorithm_name() const { return algorithm ? algorithm->name : "direct"; }
   const char* codec_name() const;
 };

@@ -14,18 +14,18 @@ constexpr std::chrono::milliseconds kDrainLimit{1000};
 
 }  // namespace
 
-void Request::begin(Communicator& comm, CollArgs args, std::shared_ptr<const Plan> plan,
+void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<PreparedPlan> prepared,
                       const CallStamp& stamp) {
   comm_ = &comm;
   args_ = std::move(args);
-  plan_ = std::move(plan);
+  prepared_ = std::move(prepared);
   stamp_ = stamp;
   next_round_ = 0;
   finished_ = false;
   bound_ = args_.kind != CallKind::kRecv;
   status_ = Status();
   payload_bytes_ = wire_bytes_ = 0;
-  while (rounds_.size() < plan_->window) rounds_.push_back(std::make_unique<Round>(*this));
+  while (rounds_.size() < plan().window) rounds_.push_back(std::make_unique<Round>(*this));
   if (bound_) advance();
 }
 
@@ -40,10 +40,10 @@ void Request::bind_sender(uint32_t sequence) {
 void Request::advance() {
   if (advancing_) return;
   advancing_ = true;
-  while (!finished_ && status_.ok() && next_round_ < plan_->rounds) {
-    Round& round = *rounds_[next_round_ % plan_->window];
+  while (!finished_ && status_.ok() && next_round_ < plan().rounds) {
+    Round& round = *rounds_[next_round_ % plan().window];
     if (round.active()) break;
-    auto schedule = comm_->schedules().get(*plan_, next_round_);
+    auto schedule = comm_->schedules().get(*prepared_, next_round_);
     if (!schedule.ok()) {
       fail(schedule.status());
       break;
@@ -53,8 +53,8 @@ void Request::advance() {
     if (status_.ok() && round.active() && round.number() == number) comm_->offer_held(*this, number);
   }
   advancing_ = false;
-  if (finished_ || !status_.ok() || next_round_ < plan_->rounds) return;
-  for (uint32_t i = 0; i < plan_->window; ++i)
+  if (finished_ || !status_.ok() || next_round_ < plan().rounds) return;
+  for (uint32_t i = 0; i < plan().window; ++i)
     if (rounds_[i]->active()) return;
   finish();
 }
@@ -71,9 +71,9 @@ void Request::finish() {
     std::memmove(front, args_.dst, count * datatype_size(args_.type));
   }
   if (uzip_coll_info_t* info = args_.info) {
-    info->algorithm = plan_->algorithm_name();
-    info->codec = plan_->codec_name();
-    info->chunk_bytes = plan_->chunk * datatype_size(args_.type);
+    info->algorithm = plan().algorithm_name();
+    info->codec = plan().codec_name();
+    info->chunk_bytes = plan().chunk * datatype_size(args_.type);
     info->payload_bytes = payload_bytes_;
     info->wire_bytes = wire_bytes_;
   }
@@ -83,9 +83,9 @@ void Request::finish() {
 Request::Answer Request::on_message(Incoming& incoming, const FrameHeader& frame, int source,
                                         uint32_t round, uint32_t message) {
   if (finished_ || !status_.ok()) return Answer::kRefused;
-  if (round >= plan_->rounds) return Answer::kRefused;
+  if (round >= plan().rounds) return Answer::kRefused;
   if (round >= next_round_) return Answer::kLater;
-  Round& running = *rounds_[round % plan_->window];
+  Round& running = *rounds_[round % plan().window];
   if (!running.active() || running.number() != round) return Answer::kRefused;
   return running.on_message(incoming, frame, source, message) ? Answer::kTaken : Answer::kRefused;
 }
@@ -120,25 +120,24 @@ bool Request::done() const {
   return drained() || std::chrono::steady_clock::now() - failed_at_ > kDrainLimit;
 }
 
-std::byte* Request::address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const {
-  const Plan& plan = *plan_;
-  auto* base = slice.slot == Slot::kInput ? const_cast<std::byte*>(args_.src) : args_.dst;
-  const size_t begin = size_t{round} * plan.chunk;
-  const Coll coll = plan.coll();
-  const bool blocked = (coll == Coll::kReduceScatter && slice.slot == Slot::kInput) ||
-                       (coll == Coll::kAllgather && slice.slot == Slot::kOutput);
-  size_t element;
-  if (blocked) {
-    const auto& starts = schedule.block_begin;
-    // The last block that begins at or before the slice; empty blocks share their beginning with the next.
-    const auto next = std::upper_bound(starts.begin(), starts.end(), slice.offset);
-    const auto block = static_cast<int>(next - starts.begin()) - 1;
-    element = plan.block_offset(block) + begin + (slice.offset - starts[static_cast<size_t>(block)]);
-  } else {
-    element = (plan.shape.kind == CallKind::kAllreduce ? begin * static_cast<size_t>(plan.shape.size) : begin) +
-              slice.offset;
-  }
-  return base + element * datatype_size(args_.type);
+std::byte* Request::base(Slot slot, uint32_t round) const {
+  const Plan& plan = prepared_->plan;
+  if (plan.blocked(slot)) return nullptr;
+  auto* begin = slot == Slot::kInput ? const_cast<std::byte*>(args_.src) : args_.dst;
+  const size_t ranks = plan.shape.kind == CallKind::kAllreduce ? static_cast<size_t>(plan.shape.size) : 1;
+  return begin + size_t{round} * plan.chunk * ranks * datatype_size(args_.type);
+}
+
+std::byte* Request::block_address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const {
+  const Plan& plan = prepared_->plan;
+  auto* begin = slice.slot == Slot::kInput ? const_cast<std::byte*>(args_.src) : args_.dst;
+  const auto& starts = schedule.block_begin;
+  // The last block that begins at or before the slice; empty blocks share their beginning with the next.
+  const auto next = std::upper_bound(starts.begin(), starts.end(), slice.offset);
+  const auto block = static_cast<int>(next - starts.begin()) - 1;
+  const size_t element = plan.block_offset(block) + size_t{round} * plan.chunk +
+                         (slice.offset - starts[static_cast<size_t>(block)]);
+  return begin + element * datatype_size(args_.type);
 }
 
 Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
@@ -147,7 +146,7 @@ Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, 
   payload_bytes_ += elements * datatype_size(args_.type);
   wire_bytes_ += sizeof(MessageHead) + body.size();
   uint32_t tag = 0;
-  if (plan_->point_to_point()) {
+  if (plan().point_to_point()) {
     index.kind = MessageKind::kPointToPoint;
     tag = args_.tag;
   }
@@ -157,9 +156,9 @@ Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, 
 std::vector<int> Request::waits_for() const {
   std::vector<int> result;
   if (!bound_) return {args_.peer};
-  std::vector<bool> ranks(static_cast<size_t>(plan_->shape.size));
+  std::vector<bool> ranks(static_cast<size_t>(plan().shape.size));
   for (const auto& round : rounds_) {
-    if (plan_->point_to_point() && round->active()) return {args_.peer};
+    if (plan().point_to_point() && round->active()) return {args_.peer};
     round->waits_for(ranks);
   }
   for (size_t r = 0; r < ranks.size(); ++r)

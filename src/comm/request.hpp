@@ -5,6 +5,7 @@
 #include "comm/message_head.hpp"
 #include "comm/plan.hpp"
 #include "comm/round.hpp"
+#include "comm/schedule_cache.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -25,7 +26,7 @@ class Request {
 
   /// Binds the call and starts its first rounds. `stamp` is what goes into every frame of it. A point to point
   /// receive does not start before bind_sender().
-  void begin(Communicator& comm, CollArgs args, std::shared_ptr<const Plan> plan, const CallStamp& stamp);
+  void begin(Communicator& comm, CollArgs&& args, std::shared_ptr<PreparedPlan> prepared, const CallStamp& stamp);
 
   /// A receive has been matched: `sequence` is the sender's number of the message.
   void bind_sender(uint32_t sequence);
@@ -57,15 +58,17 @@ class Request {
 
   // For Round.
   Engine& engine() { return engine_; }
-  const Plan& plan() const { return *plan_; }
+  const Plan& plan() const { return prepared_->plan; }
   DataType type() const { return args_.type; }
   ReduceOp reduce_op() const { return args_.op; }
-  int size() const { return plan_->shape.size; }
+  int size() const { return plan().shape.size; }
   size_t peer_index(int rank) const {
-    return static_cast<size_t>(plan_->point_to_point() ? kPeerInSchedule : rank);
+    return static_cast<size_t>(plan().point_to_point() ? kPeerInSchedule : rank);
   }
-  int peer_rank(int peer) const { return plan_->point_to_point() ? args_.peer : peer; }
-  std::byte* address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const;
+  int peer_rank(int peer) const { return plan().point_to_point() ? args_.peer : peer; }
+  /// Where a round's part of the caller's buffer begins; null if the slot is in blocks, each with its own address.
+  std::byte* base(Slot slot, uint32_t round) const;
+  std::byte* block_address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const;
   Result<Progress> send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
                         std::span<const std::byte> body, Completion* completion);
   void on_round_finished();
@@ -84,7 +87,7 @@ class Request {
   Engine& engine_;
   Communicator* comm_ = nullptr;
   CollArgs args_;
-  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<PreparedPlan> prepared_;
   CallStamp stamp_;
   std::vector<std::unique_ptr<Round>> rounds_;  ///< round k runs in rounds_[k % window]
   uint32_t next_round_ = 0;

@@ -7,14 +7,6 @@
 #include <cstring>
 
 namespace uzip {
-namespace {
-
-/// Steps on at most this many bytes run at once, also inside a transport's callback; longer ones are queued, so
-/// that sends start and arrivals are seen between them.
-constexpr size_t kLongStepBytes = 16 * 1024;
-
-}  // namespace
-
 void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t number) {
   assert(pending_ == 0);
   schedule_ = std::move(prepared);
@@ -37,6 +29,8 @@ void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t num
     state.started = state.done = state.has_message = false;
   }
   wires_.assign(schedule.wire_elements.size(), WireState());
+  input_ = request_.base(Slot::kInput, number);
+  output_ = request_.base(Slot::kOutput, number);
   queue_.clear();
   queue_head_ = 0;
   ready_.assign(schedule_->ready.rbegin(), schedule_->ready.rend());
@@ -64,7 +58,7 @@ void Round::make_ready(uint32_t index) {
   const Step& step = schedule_->schedule.steps[index];
   StepState& state = steps_[index];
   if (step.verb == Verb::kRecv && !state.has_message) return;  // on_message() comes back to it
-  if (!is_long(step)) return execute(index);
+  if (!schedule_->is_long[index]) return execute(index);
   // The coded stage directly follows its plain stage (the codec keeps state between them).
   if (step.verb == Verb::kEncode && step.part == Part::kCoded && queue_head_ > 0) {
     queue_[--queue_head_] = index;
@@ -72,13 +66,6 @@ void Round::make_ready(uint32_t index) {
     queue_.push_back(index);
   }
   request_.engine().add_work(*this);
-}
-
-bool Round::is_long(const Step& step) const {
-  if (step.verb == Verb::kSend) return false;
-  size_t elements = step.verb == Verb::kReduce ? step.dst.length * step.sources.size()
-                                               : std::max(step.src.length, step.dst.length);
-  return elements * datatype_size(request_.type()) > kLongStepBytes;
 }
 
 bool Round::run_one() {
@@ -152,7 +139,7 @@ bool Round::on_message(Incoming& incoming, const FrameHeader& frame, int source,
   state.incoming.head = nullptr;
   state.frame = frame;
   state.has_message = true;
-  if (state.waiting > 0 || (is_long(step) && !incoming.handle && incoming.body)) {
+  if (state.waiting > 0 || schedule_->is_long[index]) {
     // It can't be taken now and the transport's copy ends with this call.
     request_.engine().preserve(state.incoming);
   }
@@ -307,9 +294,11 @@ Result<Progress> Round::reduce(const Step& step, StepState& state) {
 
 std::byte* Round::address(const Slice& slice) const {
   if (slice.length == 0) return nullptr;
-  const size_t element = datatype_size(request_.type());
-  if (slice.slot == Slot::kScratch) return memory_.data + slice.offset * element;
-  return request_.address(slice, *schedule_, number_);
+  std::byte* base = slice.slot == Slot::kScratch ? memory_.data
+                    : slice.slot == Slot::kInput ? input_
+                                                 : output_;
+  if (!base) return request_.block_address(slice, *schedule_, number_);
+  return base + slice.offset * datatype_size(request_.type());
 }
 
 std::byte* Round::wire_memory(size_t place, Part part) const {

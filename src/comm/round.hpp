@@ -68,7 +68,6 @@ class Round {
   void settle(uint32_t step, const Result<Progress>& result);
   static void on_completion(Completion* self, const Status& status);
 
-  bool is_long(const Step& step) const;
   Result<Progress> send(const Step& step, StepState& state);
   Result<Progress> receive(const Step& step, StepState& state);
   Result<Progress> encode(const Step& step, StepState& state);
@@ -82,6 +81,8 @@ class Round {
   Request& request_;
   std::shared_ptr<const PreparedSchedule> schedule_;
   uint32_t number_ = 0;
+  std::byte* input_ = nullptr;   ///< of this round's part of the caller's buffer; null if that is in blocks
+  std::byte* output_ = nullptr;
   Buffer memory_;
   std::vector<StepState> steps_;
   std::vector<WireState> wires_;

@@ -46,6 +46,17 @@ void lay_out_memory(PreparedSchedule& prepared, DataType type, const Codec* code
   prepared.memory_bytes = offset;
 }
 
+/// Steps on at most this many bytes run at once, also inside a transport's callback; longer ones are queued, so
+/// that sends start and arrivals are seen between them.
+constexpr size_t kLongStepBytes = 16 * 1024;
+
+bool is_long(const Step& step, DataType type) {
+  if (step.verb == Verb::kSend) return false;
+  const size_t elements = step.verb == Verb::kReduce ? step.dst.length * step.sources.size()
+                                                     : std::max(step.src.length, step.dst.length);
+  return elements * datatype_size(type) > kLongStepBytes;
+}
+
 Status index_receives(PreparedSchedule& prepared) {
   const std::vector<Step>& steps = prepared.schedule.steps;
   prepared.receives.resize(static_cast<size_t>(prepared.shape.size));
@@ -65,7 +76,17 @@ Status index_receives(PreparedSchedule& prepared) {
 
 }  // namespace
 
-Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(const Plan& plan, uint32_t round) {
+Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(PreparedPlan& prepared, uint32_t round) {
+  const Plan& plan = prepared.plan;
+  if (!plan.shape.counts.empty()) return find_or_build(plan, round);
+  auto& schedule = prepared.schedules[plan.split(round)][round + 1 == plan.rounds];
+  if (!schedule) {
+    UZIP_ASSIGN_OR_RETURN(schedule, find_or_build(plan, round));
+  }
+  return schedule;
+}
+
+Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(const Plan& plan, uint32_t round) {
   Key key{plan.algorithm, plan.point_to_point() ? plan.shape.kind : CallKind::kBarrier, plan.shape.type,
           plan.codec, plan.split(round), plan.round_shape(round)};
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -89,6 +110,8 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(const Plan& p
     prepared->block_begin.push_back(begin);
     begin += count;
   }
+  for (const Step& step : prepared->schedule.steps)
+    prepared->is_long.push_back(is_long(step, plan.shape.type));
   UZIP_RETURN_IF_ERROR(index_receives(*prepared));
   entries_.push_front({std::move(key), prepared});
   if (entries_.size() > kMostEntries) entries_.pop_back();

@@ -30,6 +30,14 @@ struct PreparedSchedule {
 
   std::vector<std::vector<uint32_t>> receives;  ///< [peer][message] -> step
   std::vector<uint32_t> ready;                  ///< steps without dependencies, in program order
+  std::vector<bool> is_long;                    ///< steps that take too long for inside a callback
+};
+
+/// A plan and the schedules of its rounds, as far as they have been needed. Where all blocks are of one size there
+/// are four at most: split or not, last or not.
+struct PreparedPlan {
+  Plan plan;
+  std::shared_ptr<const PreparedSchedule> schedules[2][2];  ///< [split][last]
 };
 
 /// Keeps the most recently used schedules of one rank of one communicator.
@@ -37,8 +45,8 @@ class ScheduleCache {
  public:
   explicit ScheduleCache(int rank) : rank_(rank) {}
 
-  /// The schedule of one round of `plan`, built if it isn't there.
-  Result<std::shared_ptr<const PreparedSchedule>> get(const Plan& plan, uint32_t round);
+  /// The schedule of one round, built if it isn't there.
+  Result<std::shared_ptr<const PreparedSchedule>> get(PreparedPlan& prepared, uint32_t round);
 
  private:
   struct Key {
@@ -54,6 +62,8 @@ class ScheduleCache {
     Key key;
     std::shared_ptr<const PreparedSchedule> schedule;
   };
+
+  Result<std::shared_ptr<const PreparedSchedule>> find_or_build(const Plan& plan, uint32_t round);
 
   int rank_;
   std::list<Entry> entries_;  ///< most recently used first

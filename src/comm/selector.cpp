@@ -130,6 +130,7 @@ Result<Plan> Selector::select(const CallShape& shape) const {
   UZIP_RETURN_IF_ERROR(choose_codec(plan));
   choose_rounds(plan);
   UZIP_RETURN_IF_ERROR(choose_algorithm(plan));
+  plan.digest = plan.compute_digest();
   return plan;
 }
 
