@@ -120,7 +120,7 @@ size_t remove_zeros(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kep
       stay += keep;
       kept_word |= uint64_t{keep} << (i - begin);
       // Without a branch: where zeros stand is what makes them worth a bitmap.
-      const uint64_t sign = !keep & static_cast<uint64_t>(value >> (8 * sizeof(T) - 1));
+      const uint64_t sign = uint64_t{!keep} & static_cast<uint64_t>(value >> (8 * sizeof(T) - 1));
       sign_word |= sign << (gone % 64);
       gone += !keep;
       if (keep || gone % 64 != 0) continue;
