@@ -46,7 +46,7 @@ extern "C" {
 typedef enum uzip_status {
   UZIP_OK = 0,
   UZIP_ERR_INVALID = 1,     /* an argument is not allowed: null, unknown, overflowing, overlapping, freed */
-  UZIP_ERR_UNSUPPORTED = 2, /* legal, but not available here (type with this codec, transport, ...) */
+  UZIP_ERR_UNSUPPORTED = 2, /* legal, but not available here (algorithm for this number of ranks, ...) */
   UZIP_ERR_NO_MEMORY = 3,   /* an allocation failed */
   UZIP_ERR_TIMEOUT = 4,     /* a deadline passed; the message names the ranks that are missing */
   UZIP_ERR_PEER = 5,        /* a peer died or cannot be reached; the message names it */
@@ -63,6 +63,10 @@ UZIP_API const char *uzip_status_string(uzip_status_t status);
 /* What the last failing call of this thread had to say: what failed, the value, what is allowed, what to
  * do next. "" if nothing failed yet. Owned by the library, valid until the thread's next failing call. */
 UZIP_API const char *uzip_last_error(void);
+
+/* For libraries that are built on this one: makes `message` what uzip_last_error() tells in this thread, and returns
+ * `status`. The message is copied; NULL is "". */
+UZIP_API uzip_status_t uzip_report_error(uzip_status_t status, const char *message);
 
 /* Version of the library that is running (not of this header): "0.1.0". Static. */
 UZIP_API const char *uzip_version_string(void);
@@ -150,8 +154,9 @@ UZIP_API uzip_status_t uzip_comm_split(uzip_comm_t comm, int color, int key, uzi
 UZIP_API uzip_status_t uzip_comm_rank(uzip_comm_t comm, int *rank);
 /* Number of ranks in `comm`. */
 UZIP_API uzip_status_t uzip_comm_size(uzip_comm_t comm, int *size);
-/* Frees the communicator and sets *comm to NULL; NULL is allowed. Collective, as MPI_Comm_free: it waits,
- * with a deadline, until the peers have received what this rank sent. Requests still in flight on it fail. */
+/* Frees the communicator and sets *comm to NULL; NULL is allowed. Collective, as MPI_Comm_free: it waits
+ * until all ranks have called it and have received what this rank sent, UZIP_TIMEOUT_LIMIT (or else UZIP_TIMEOUT)
+ * seconds at most. Requests still in flight on it fail. */
 UZIP_API uzip_status_t uzip_comm_free(uzip_comm_t *comm);
 
 /* ---- Collectives ------------------------------------------------------------------------------- */
@@ -243,8 +248,8 @@ UZIP_API uzip_status_t uzip_waitall(size_t n, uzip_request_t *requests, uzip_sta
  * call. */
 typedef struct uzip_options {
   size_t struct_size;    /* sizeof(uzip_options_t) */
-  const char *algorithm; /* "ring", "two_shot", ... (uzip_info -a); NULL or "auto": the library chooses */
-  const char *codec;     /* "raw", "lev", ... (uzip_info -C); NULL or "auto": the library chooses */
+  const char *algorithm; /* "ring", "two_shot", ... (uzip_info -a); NULL or "auto": as the settings say */
+  const char *codec;     /* "raw", "lev", ... (uzip_info -C); NULL or "auto": as the settings say */
   size_t chunk_bytes;    /* bytes of one encoded piece of one rank's share; 0: the library chooses */
   int split_send;        /* 1: raw planes leave before coding is done, 0: never, -1: the library chooses */
 } uzip_options_t;

@@ -58,7 +58,7 @@ constexpr std::array kRows = {
     Row{"UZIP_CHECKSUM", SwitchForm{&Config::checksum}, kMustMatch,
         "protect every frame by a CRC32C"},
     Row{"UZIP_CODEC_THRESHOLD", BytesForm{&Config::codec_threshold}, kMustMatch,
-        "smaller pieces are sent uncompressed"},
+        "calls with a smaller share per rank stay uncompressed when the codec is auto"},
 
     Row{"UZIP_TIMEOUT", SecondsForm{&Config::timeout}, kOwnChoice,
         "a call that has waited for so long warns and names the missing ranks; 0: never"},

@@ -50,7 +50,9 @@ struct Line {
 
 }  // namespace
 
-const char* log_level_name(LogLevel level) { return kLevelNames[static_cast<size_t>(level)]; }
+const char* log_level_name(LogLevel level) {
+  return level == LogLevel::kTrace ? "trace" : kLevelNames[static_cast<size_t>(level)];
+}
 
 void set_log_level(LogLevel level) {
   current_level.store(static_cast<int>(level), std::memory_order_relaxed);

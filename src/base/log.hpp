@@ -4,7 +4,8 @@
 
 namespace uzip {
 
-enum class LogLevel : int { kError = 0, kWarn = 1, kInfo = 2, kDebug = 3 };
+/// kTrace is for what the user asked for by a setting of its own (UZIP_COLL_TRACE): always shown.
+enum class LogLevel : int { kTrace = -1, kError = 0, kWarn = 1, kInfo = 2, kDebug = 3 };
 inline constexpr int kLogLevelCount = 4;
 
 /// "error", "warn", "info" or "debug".

@@ -175,6 +175,12 @@ const char* uzip_status_string(uzip_status_t status) { return status_text(status
 
 const char* uzip_last_error(void) { return last_error().c_str(); }
 
+uzip_status_t uzip_report_error(uzip_status_t status, const char* message) {
+  return guarded([&]() -> Status {
+    return status == UZIP_OK ? Status() : Status(status, message ? message : "");
+  });
+}
+
 const char* uzip_version_string(void) {
 #define UZIP_TEXT_(x) #x
 #define UZIP_TEXT(x) UZIP_TEXT_(x)

@@ -11,7 +11,7 @@
 namespace uzip {
 namespace {
 
-/// Rejects structs of another layout: shorter than the first version, or longer than the program may know.
+/// There is one layout of each struct so far; another size means another version, or no initialisation.
 template <class T>
 Status check_struct_size(const T& value, const char* name) {
   if (value.struct_size == sizeof(T)) return Status();

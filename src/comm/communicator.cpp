@@ -25,7 +25,7 @@ Communicator::Communicator(Engine& engine, int rank, std::vector<int> processes,
       rank_(rank),
       processes_(std::move(processes)),
       numbers_(std::move(numbers)),
-      selector_(engine.config(), engine.link_facts(processes_)),
+      selector_(engine.config(), engine.link_facts()),
       schedules_(rank),
       collectives_(kFirstCapacity),
       past_(kPastCalls),
@@ -59,7 +59,7 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   CallShape shape{args.kind, args.type, args.in_place, ranks, args.count, args.counts, args.options};
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
-  if (engine_.config().trace) log(LogLevel::kError, "%s", selector_.explain(prepared->plan).c_str());
+  if (engine_.config().trace) log(LogLevel::kTrace, "%s", selector_.explain(prepared->plan).c_str());
   if (plans_.size() < kCachedPlans) plans_.emplace_back();
   plans_[next_plan_] = prepared;
   last_plan_ = next_plan_;

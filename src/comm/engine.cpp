@@ -21,7 +21,8 @@ constexpr uint32_t kPlaceBits = 20;
 constexpr uint32_t kPlaceMask = (1u << kPlaceBits) - 1;
 constexpr uint32_t kGenerationMask = (1u << (32 - kPlaceBits)) - 1;
 
-constexpr std::chrono::milliseconds kLongestSleep{100};
+/// The lock is held meanwhile: another thread's call on a communicator of the same job may have to wait for so long.
+constexpr std::chrono::milliseconds kLongestSleep{10};
 constexpr int kTurnsPerClock = 32;
 /// Idle turns before the first yield when there is a core for every rank: about two microseconds, since a yield
 /// costs as much as a message over shared memory.
@@ -51,7 +52,9 @@ Engine::~Engine() = default;
 
 /// The settings' algorithm ("ring", or "allreduce:ring,allgather:two_shot"), codec and chunk size.
 Status Engine::read_default_options() {
-  UZIP_ASSIGN_OR_RETURN(const CodecChoice codec, parse_codec_choice(config_.codec));
+  const Result<CodecChoice> parsed = parse_codec_choice(config_.codec);
+  if (!parsed.ok()) return error(UZIP_ERR_CONFIG, "UZIP_CODEC: %s", parsed.status().message().c_str());
+  const CodecChoice codec = *parsed;
   for (int c = 0; c < kCollCount; ++c) {
     defaults_[c].codec = codec;
     defaults_[c].chunk_bytes = config_.chunk_bytes;
@@ -79,7 +82,7 @@ Status Engine::read_default_options() {
   return Status();
 }
 
-LinkFacts Engine::link_facts(const std::vector<int>&) const {
+LinkFacts Engine::link_facts() const {
   return uzip::link_facts(transport_->info().all_same_host);
 }
 
@@ -108,7 +111,7 @@ bool Engine::run_one_step() {
 /// network has something. The clock is looked at only now and then: a short wait costs no call for it.
 class Engine::Patience {
  public:
-  explicit Patience(Engine& engine) : engine_(engine) {}
+  Patience(Engine& engine, double limit) : engine_(engine), limit_(limit) {}
 
   void moved() { turns_ = 0; }
 
@@ -133,10 +136,11 @@ class Engine::Patience {
     const double after = engine_.config_.timeout;
     return after > 0 && !warned_ && waited() > after && (warned_ = true);
   }
-  bool expired() const { return engine_.config_.timeout_limit > 0 && waited() > engine_.config_.timeout_limit; }
+  bool expired() const { return limit_ > 0 && waited() > limit_; }
 
  private:
   Engine& engine_;
+  const double limit_;  ///< seconds, 0: none
   int turns_ = 0;
   bool warned_ = false;
   Clock::time_point begin_, idle_since_, now_;
@@ -148,8 +152,8 @@ void Engine::check_deadline(Request& request, Patience& patience) {
   std::string ranks;
   for (int rank : request.waits_for()) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   if (expired) {
-    request.fail(error(UZIP_ERR_TIMEOUT, "nothing from rank(s) %s for %.1f s (UZIP_TIMEOUT_LIMIT=%g)",
-                       ranks.c_str(), patience.waited(), config_.timeout_limit));
+    request.fail(error(UZIP_ERR_TIMEOUT, "still waiting for rank(s) %s after %.1f s (UZIP_TIMEOUT_LIMIT)",
+                       ranks.c_str(), patience.waited()));
   } else {
     log(LogLevel::kWarn, "%s has waited %.0f s (UZIP_TIMEOUT) for rank(s) %s", request.describe().c_str(),
         patience.waited(), ranks.c_str());
@@ -157,7 +161,11 @@ void Engine::check_deadline(Request& request, Patience& patience) {
 }
 
 void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock) {
-  Patience patience(*this);
+  wait(request, lock, config_.timeout_limit);
+}
+
+void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock, double limit) {
+  Patience patience(*this, limit);
   while (!request.done()) {
     if (progress()) {
       patience.moved();
@@ -168,7 +176,7 @@ void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock) {
 }
 
 void Engine::flush(std::unique_lock<std::mutex>& lock, std::chrono::seconds limit) {
-  Patience patience(*this);
+  Patience patience(*this, 0);
   while (!transport_->flushed()) {
     if (progress()) {
       patience.moved();

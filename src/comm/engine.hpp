@@ -26,11 +26,12 @@ class Engine final : public TransportSink {
   static Result<std::shared_ptr<Engine>> create(const Config& config, std::unique_ptr<Transport> transport);
   ~Engine();
 
-  /// Held by whoever calls anything here or on a communicator. wait() releases it while it sleeps or yields.
+  /// Held by whoever calls anything here or on a communicator. wait() releases it while it yields.
   std::mutex& mutex() { return mutex_; }
 
   // Waiting. Each returns when `request` is done, or when a deadline has passed (which fails the request).
   void wait(Request& request, std::unique_lock<std::mutex>& lock);
+  void wait(Request& request, std::unique_lock<std::mutex>& lock, double limit);  ///< seconds, 0: none
   /// Moves everything forward without waiting; true if anything moved.
   bool progress();
   /// Waits until all that was sent has been received, for `limit` at most.
@@ -48,7 +49,7 @@ class Engine final : public TransportSink {
   // For communicators, requests and rounds.
   const Config& config() const { return config_; }
   const CallOptions* default_options() const { return defaults_; }
-  LinkFacts link_facts(const std::vector<int>& processes) const;
+  LinkFacts link_facts() const;  ///< of the whole job
   Transport& transport() { return *transport_; }
   Executor& executor() { return *executor_; }
   BufferPool& buffers() { return buffers_; }

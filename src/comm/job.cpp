@@ -10,12 +10,12 @@
 namespace uzip {
 namespace {
 
-/// Runs one internal collective to its end.
-Status run(CommunicatorHandle& handle, const uzip_coll_args_t& call) {
+/// Runs one internal collective to its end, `limit` seconds at most (0: no limit).
+Status run(CommunicatorHandle& handle, const uzip_coll_args_t& call, double limit) {
   UZIP_ASSIGN_OR_RETURN(CollArgs args, validate_collective(call, handle.comm->context()));
   std::unique_lock lock(handle.engine->mutex());
   UZIP_ASSIGN_OR_RETURN(Request* const request, handle.comm->start(std::move(args)));
-  handle.engine->wait(*request, lock);
+  handle.engine->wait(*request, lock, limit);
   const Status status = request->status();
   handle.engine->release(request);
   return status;
@@ -81,7 +81,8 @@ Result<CommunicatorHandle> split(CommunicatorHandle& parent, int color, int key)
   }
   const SplitRecord mine{std::max(color, -1), key, child.number, comm.rank()};
   std::vector<SplitRecord> all(static_cast<size_t>(comm.size()));
-  const Status status = run(parent, internal_call(UZIP_ALLGATHER, &mine, all.data(), sizeof mine));
+  const Status status = run(parent, internal_call(UZIP_ALLGATHER, &mine, all.data(), sizeof mine),
+                            engine.config().timeout_limit);
   std::lock_guard lock(engine.mutex());
   if (!status.ok() || color < 0) {
     engine.free_number(child.number);
@@ -109,7 +110,9 @@ void leave(CommunicatorHandle& handle) {
   Status status = handle.comm->health();
   if (status.ok()) {
     // After the barrier nobody needs anything from this rank any more, except what is still under way.
-    status = run(handle, internal_call(UZIP_BARRIER, nullptr, nullptr, 0));
+    const Config& config = handle.engine->config();
+    const double limit = config.timeout_limit > 0 ? config.timeout_limit : config.timeout;
+    status = run(handle, internal_call(UZIP_BARRIER, nullptr, nullptr, 0), limit);
     if (!status.ok()) log(LogLevel::kWarn, "freeing a communicator: %s", status.message().c_str());
   }
   std::unique_lock lock(handle.engine->mutex());

@@ -1,5 +1,5 @@
 // The head of every message between ranks: an envelope that says whom it is for, and the header of the frame
-// that is its body. docs/FORMAT.md, "Messages".
+// that is its body. docs/MESSAGES.md.
 #pragma once
 
 #include "base/transport.hpp"

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kSharedMemoryChunkBytes = 256 * 1024;
 /// On a network: large enough to hide latencies and headers, small enough to overlap coding with sending.
 constexpr size_t kNetworkChunkBytes = 256 * 1024;
-/// Scratch of all pieces of one round together stays below this, whatever the number of ranks.
+/// Scratch and wire places of one round together take about this much at most, up to some thousand ranks.
 constexpr size_t kRoundBytes = 32 * 1024 * 1024;
 /// Scratch and wire places that an algorithm uses for each share of a round, at most.
 constexpr size_t kPlacesPerShare = 4;
@@ -144,9 +144,10 @@ std::string Selector::explain(const Plan& plan) const {
                 plan.algorithm_name(), shape.options.algorithm ? "as asked" : "lowest predicted cost",
                 plan.codec_name(),
                 shape.options.codec.codec ? "as asked"
-                : link_.shared_memory     ? "shared memory is faster than any codec"
                 : plan.codec              ? "fewer bytes on the network"
-                                          : "too small, or not floats",
+                : !is_float(shape.type)   ? "not floats"
+                : link_.shared_memory     ? "shared memory is faster than any codec"
+                                          : "too small to gain",
                 plan.rounds, plan.chunk, plan.window, plan.split_rounds);
   return line;
 }

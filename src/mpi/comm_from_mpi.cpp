@@ -30,12 +30,17 @@ extern "C" uzip_status_t uzip_comm_create_from_mpi(MPI_Comm mpi_comm, uzip_comm_
   if (comm) *comm = nullptr;
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
-  if (!initialized || finalized || mpi_comm == MPI_COMM_NULL) return UZIP_ERR_INVALID;
-  if (MPI_Comm_test_inter(mpi_comm, &inter) != MPI_SUCCESS || inter) return UZIP_ERR_INVALID;
+  if (!initialized || finalized)
+    return uzip_report_error(UZIP_ERR_INVALID, initialized ? "MPI has been finalized already; free communicators before"
+                                                           : "MPI is not initialised; call MPI_Init first");
+  if (mpi_comm == MPI_COMM_NULL) return uzip_report_error(UZIP_ERR_INVALID, "mpi_comm is MPI_COMM_NULL");
+  if (MPI_Comm_test_inter(mpi_comm, &inter) != MPI_SUCCESS || inter)
+    return uzip_report_error(UZIP_ERR_INVALID, "mpi_comm is an intercommunicator; only intracommunicators are possible");
 
   // A private communicator: our messages never meet the program's.
   MPI_Comm own;
-  if (MPI_Comm_dup(mpi_comm, &own) != MPI_SUCCESS) return UZIP_ERR_TRANSPORT;
+  if (MPI_Comm_dup(mpi_comm, &own) != MPI_SUCCESS)
+    return uzip_report_error(UZIP_ERR_TRANSPORT, "MPI_Comm_dup failed");
   uzip_oob_t oob = {};
   oob.struct_size = sizeof oob;
   MPI_Comm_rank(own, &oob.rank);
