@@ -14,7 +14,6 @@ class BlockEncoder {
  public:
   BlockEncoder(DataType type, CodecLevel level, CodecScratch::State& scratch)
       : kernels_(codec_kernels()),
-        type_(type),
         traits_(lev_traits(type)),
         level_(level),
         scratch_(scratch),
@@ -59,7 +58,6 @@ class BlockEncoder {
   size_t write_record(SequenceRecord& record, const uint8_t* bytes, size_t count, uint8_t* dst);
 
   const CodecKernels& kernels_;
-  DataType type_;
   LevTraits traits_;
   CodecLevel level_;
   CodecScratch::State& scratch_;

@@ -116,16 +116,15 @@ void count_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, 
 
 bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
                         unsigned rotation, size_t plane) {
-  constexpr size_t kLooked = 256;
   // Of 256 random bytes 162 are different, give or take 6; with half a bit less in them, 137.
   constexpr int kFewest = 146;
-  if (count < kLooked) return false;
+  if (count < kRandomSamples) return false;
   const unsigned bits = 8 * static_cast<unsigned>(size);
   const unsigned down = (8 * static_cast<unsigned>(plane) + bits - rotation) % bits;
   const unsigned up = (bits - down) % bits;
-  const size_t step = count / kLooked;
+  const size_t step = count / kRandomSamples;
   std::array<uint8_t, 256> seen{};
-  for (size_t i = 0; i < kLooked; ++i) {
+  for (size_t i = 0; i < kRandomSamples; ++i) {
     const uint64_t value = values[i * step];
     seen[static_cast<uint8_t>(value >> down | value << up)] = 1;
   }

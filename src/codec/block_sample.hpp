@@ -40,8 +40,11 @@ void take_sample(const uint8_t* src, const SamplePlaces& places, size_t size, bo
 void count_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
                  unsigned rotation, size_t plane, bool skip_zeros, ByteHistogram* histogram);
 
-/// True when 256 of the bytes that count_plane() would count are as different as random ones. Much
-/// cheaper than a histogram; may only be wrong about bytes that hold little.
+/// Values that plane_looks_random() looks at.
+inline constexpr size_t kRandomSamples = 256;
+
+/// True when kRandomSamples of the bytes that count_plane() would count are as different as random
+/// ones. Much cheaper than a histogram; may only be wrong about bytes that hold little.
 bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
                         unsigned rotation, size_t plane);
 

@@ -209,7 +209,23 @@ bool Planner::begin(const uint8_t* src, size_t count) {
   return false;
 }
 
+/// True when no plane and no difference of a few values holds anything to save. Cheap, so that
+/// elements that can't be coded lose little time.
+bool Planner::looks_random(const uint8_t* src, size_t count) {
+  const SamplePlaces places = sample_places(count, kRandomSamples);
+  if (places.runs * places.length < kRandomSamples) return false;
+  take_sample(src, places, traits_.size, traits_.size > 1, &sample_);
+  for (size_t p = traits_.size; p-- > 0;)
+    if (!plane_looks_random(sample_.values, sample_.count, traits_.size, 0, p)) return false;
+  if (traits_.size == 1) return true;
+  size_t significant = 0;
+  for (size_t i = 0; i < sample_.count; ++i)
+    significant += static_cast<size_t>(std::bit_width(sample_.differences[i]));
+  return significant + 3 * sample_.count >= 8 * traits_.size * sample_.count;
+}
+
 bool Planner::probe(const uint8_t* src, size_t count, bool whole) {
+  if (looks_random(src, count)) return false;
   const Effort effort = effort_of(level_);
   take_sample(src, sample_places(count, effort.samples), traits_.size, effort.differences,
               &sample_);
