@@ -58,8 +58,8 @@ struct Codec {
 
   /// Writes exactly header.count elements to `dst` (capacity in bytes, checked). `plain` and
   /// `coded` are the parts as they arrived: their sizes are compared with the header's. Validates
-  /// before it writes, and never reads or writes out of bounds whatever the bytes. UZIP_ERR_CORRUPT
-  /// says what is wrong.
+  /// before it writes, and never reads or writes out of bounds whatever the bytes. A checksum in
+  /// the header is compared at the end. UZIP_ERR_CORRUPT says what is wrong.
   Status (*decode)(const FrameHeader& header, std::span<const std::byte> plain,
                    std::span<const std::byte> coded, std::span<std::byte> dst,
                    CodecScratch& scratch);

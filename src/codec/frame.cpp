@@ -1,6 +1,7 @@
 // Reads, checks and writes the 64 bytes of a frame header.
 #include "codec/frame.hpp"
 
+#include "base/crc32c.hpp"
 #include "codec/codec.hpp"
 
 #include <bit>
@@ -67,6 +68,22 @@ FrameHeader raw_frame_header(DataType type, uint64_t count) {
   header.count = count;
   header.plain_bytes = count * datatype_size(type);
   return header;
+}
+
+void add_checksum(std::span<const std::byte> elements, FrameHeader& header) {
+  header.checksum = crc32c(elements);
+  header.flags |= kFrameHasChecksum;
+}
+
+Status check_checksum(const FrameHeader& header, std::span<const std::byte> elements) {
+  if ((header.flags & kFrameHasChecksum) == 0) return {};
+  return check_checksum(header, crc32c(elements));
+}
+
+Status check_checksum(const FrameHeader& header, uint32_t checksum) {
+  if ((header.flags & kFrameHasChecksum) == 0 || checksum == header.checksum) return {};
+  return error(UZIP_ERR_CORRUPT, "frame: the elements' checksum is %08x, not %08x", checksum,
+               header.checksum);
 }
 
 }  // namespace uzip

@@ -60,6 +60,14 @@ void write_frame_header(const FrameHeader& header, std::span<std::byte, kFrameHe
 /// Most bytes that either part of a frame can take beyond the elements.
 inline constexpr uint64_t frame_overhead_limit(uint64_t count) { return 1024 + count / 64; }
 
+/// Puts the CRC32C of the original elements into the header. Any time before the header is sent.
+void add_checksum(std::span<const std::byte> elements, FrameHeader& header);
+/// UZIP_ERR_CORRUPT when the header has a checksum and these elements another one. The codecs'
+/// decode calls it.
+Status check_checksum(const FrameHeader& header, std::span<const std::byte> elements);
+/// The same with a CRC32C that is known.
+Status check_checksum(const FrameHeader& header, uint32_t checksum);
+
 /// Header of `count` elements stored as they are.
 FrameHeader raw_frame_header(DataType type, uint64_t count);
 

@@ -43,7 +43,7 @@ Status lev_decode(const FrameHeader& header, std::span<const std::byte> plain,
   auto* out = reinterpret_cast<uint8_t*>(dst.data());
   for (size_t done = 0; done < reader.count(); done += reader.block_values())
     UZIP_RETURN_IF_ERROR(reader.next(scratch.state(), out + done * size));
-  return {};
+  return check_checksum(header, dst.first(reader.count() * size));
 }
 
 const Codec kLevCodec = {

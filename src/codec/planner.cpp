@@ -233,14 +233,25 @@ bool Planner::probe(const uint8_t* src, size_t count, bool whole) {
   BlockDescriptor plan;
   const uint64_t raw = 8 * traits_.size * kCostUnit * count;
   if (plan_values(traits_, effort, sample_, count, &plan) >= raw - raw / 64) return false;
-  // What fits the whole is the first guess for the first blocks.
-  if (whole) remember(plan);
+  if (!whole) return true;
+  // What fits the whole is the first guess for the first blocks, and the plan of the only one.
+  if (count <= size_t{1} << block_log2(type_, level_, count)) {
+    only_block_ = plan;
+    has_only_block_ = true;
+  }
+  remember(plan);
   return true;
 }
 
 void Planner::plan(const CodecKernels& kernels, const uint8_t* src, size_t count, size_t after,
                    BlockDescriptor* plan) {
   if (after > 0) prefetch(src + count * traits_.size, std::min(after, count));
+  if (has_only_block_) {
+    *plan = only_block_;
+    plan->values = plan->kept = static_cast<uint32_t>(count);
+    if (plan->delta) plan->base = rotated_value(src, traits_.size);
+    return;
+  }
   const Effort effort = effort_of(level_);
   const SamplePlaces places = sample_places(count, effort.samples);
   if (memory_.recall(src, count, places, plan)) return;

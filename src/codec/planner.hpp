@@ -52,6 +52,8 @@ class Planner {
   CodecLevel level_;
   BlockSample sample_;
   PlanMemory memory_;
+  BlockDescriptor only_block_;  ///< of a frame with one block
+  bool has_only_block_ = false;
 };
 
 }  // namespace uzip

@@ -58,7 +58,7 @@ Status decode_raw(const FrameHeader& header, std::span<const std::byte> plain,
     return error(UZIP_ERR_CORRUPT, "raw frame: %zu + %zu bytes arrived, %zu + 0 are needed",
                  plain.size(), coded.size(), bytes);
   if (bytes > 0) std::memcpy(dst.data(), plain.data(), bytes);
-  return {};
+  return check_checksum(header, dst.first(bytes));
 }
 
 }  // namespace uzip

@@ -1,6 +1,7 @@
 // Walks through all operands in pieces of one block.
 #include "codec/reduce_frames.hpp"
 
+#include "base/crc32c.hpp"
 #include "codec/lev.hpp"
 #include "codec/lev_reader.hpp"
 #include "codec/raw.hpp"
@@ -28,6 +29,7 @@ class Operand {
   /// `memory` is kFrameBytes + piece_bytes for a coded frame.
   Status open(const ReduceOperand& operand, DataType type, size_t count, std::byte* memory) {
     size_ = datatype_size(type);
+    header_ = operand.header;
     elements_ = static_cast<const uint8_t*>(operand.elements);
     if (elements_ != nullptr) return {};
     const FrameHeader& header = *operand.header;
@@ -52,7 +54,7 @@ class Operand {
   Status advance(size_t begin, size_t end, CodecScratch::State& scratch, const void** at) {
     if (frame_ == nullptr) {
       *at = elements_ + begin * size_;
-      return {};
+      return checksum(*at, begin, end);
     }
     while (frame_->decoded < end) {
       uint8_t* const dst = piece_ + (frame_->decoded - begin) * size_;
@@ -61,14 +63,22 @@ class Operand {
           std::min(frame_->decoded + frame_->reader.block_values(), frame_->reader.count());
     }
     *at = piece_;
-    return {};
+    return checksum(*at, begin, end);
   }
 
   size_t block_values() const { return frame_ == nullptr ? 0 : frame_->reader.block_values(); }
-  bool needs_memory() const { return frame_ != nullptr; }
 
  private:
+  /// Goes on with the frame's checksum, and compares it after the last element.
+  Status checksum(const void* at, size_t begin, size_t end) {
+    if (header_ == nullptr || (header_->flags & kFrameHasChecksum) == 0) return {};
+    checksum_ = crc32c({static_cast<const std::byte*>(at), (end - begin) * size_}, checksum_);
+    return end == header_->count ? check_checksum(*header_, checksum_) : Status();
+  }
+
   size_t size_ = 0;
+  const FrameHeader* header_ = nullptr;
+  uint32_t checksum_ = 0;
   const uint8_t* elements_ = nullptr;
   OpenFrame* frame_ = nullptr;
   uint8_t* piece_ = nullptr;

@@ -94,6 +94,34 @@ TEST(FrameHeader, AcceptsRawFramesOfAnyCount) {
     EXPECT_TRUE(accepted(raw_frame_header(UZIP_FP16, count)));
 }
 
+TEST(FrameChecksum, IsComparedWithTheElements) {
+  CodecScratch scratch;
+  std::vector<float> elements(1000);
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<float>(i % 37) / 64;
+  const auto bytes = std::as_bytes(std::span(elements));
+  for (const Codec* codec : codecs()) {
+    const EncodedSizes bound = codec->bound(UZIP_FP32, elements.size());
+    std::vector<std::byte> body(bound.plain + bound.coded);
+    FrameHeader header;
+    ASSERT_TRUE(codec
+                    ->encode(UZIP_FP32, CodecLevel::kFastest, elements.data(), elements.size(),
+                             body, scratch, header)
+                    .ok());
+    if (header.codec == kCodecRaw) std::memcpy(body.data(), bytes.data(), bytes.size());
+    add_checksum(bytes, header);
+    std::vector<std::byte> dst(bytes.size());
+    auto decode = [&] {
+      return codec
+          ->decode(header, std::span(body).first(header.plain_bytes),
+                   std::span(body).subspan(header.plain_bytes, header.coded_bytes), dst, scratch)
+          .code();
+    };
+    EXPECT_EQ(decode(), UZIP_OK);
+    header.checksum ^= 1;
+    EXPECT_EQ(decode(), UZIP_ERR_CORRUPT);
+  }
+}
+
 TEST(CodecRegistry, FindsByNameAndId) {
   for (const Codec* codec : codecs()) {
     EXPECT_EQ(find_codec(codec->name), codec);
