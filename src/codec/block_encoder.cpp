@@ -25,7 +25,8 @@ unsigned low_mask(unsigned shift) { return (1u << shift) - 1; }
 
 PartSizes BlockEncoder::max_sizes(const LevTraits& traits, size_t count) {
   PartSizes sizes;
-  sizes.plain = count * (traits.size - 1) + packed_bytes(count, traits.top_shift) + kRounding;
+  sizes.plain = count * (traits.size - 1) + packed_bytes(count, traits.top_shift) +
+                (count % 64 == 0 ? 0 : kRounding);
   sizes.coded = packed_bytes(count, 8 - traits.top_shift) + kRounding + max_descriptor(traits);
   return sizes;
 }

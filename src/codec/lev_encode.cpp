@@ -32,7 +32,11 @@ class FrameWriter {
         blocks_(lev_block_count(count, log2_)),
         coded_bytes_(lev_first_block(blocks_)),
         encoder_(type, level, scratch.state()) {
-    if (stage == LevStage::kBoth) coded_begin_ = lev_bound(type, count).plain;
+    if (stage != LevStage::kBoth) return;
+    // Exact for ordinary elements in whole groups; else there is no telling.
+    const size_t most =
+        padded(BlockEncoder::max_sizes(lev_traits(type), count).plain, kBlockAlignment);
+    coded_begin_ = count % 64 == 0 ? most : lev_bound(type, count).plain;
   }
 
   /// False: the frame is better sent raw, and nothing was written.
@@ -66,7 +70,7 @@ class FrameWriter {
     uint8_t* coded = stage_ == LevStage::kPlain ? nullptr : body_ + coded_begin_ + coded_bytes_;
     if (stage_ == LevStage::kBoth) {
       const PartSizes most = BlockEncoder::max_sizes(lev_traits(type_), values);
-      if (plain_bytes_ + most.plain > coded_begin_) {
+      if (plain_bytes_ + padded(most.plain, kBlockAlignment) > coded_begin_) {
         move_coded(lev_bound(type_, count_).plain);
         coded = body_ + coded_begin_ + coded_bytes_;
       }

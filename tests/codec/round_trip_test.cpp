@@ -101,6 +101,27 @@ INSTANTIATE_TEST_SUITE_P(Targets, EveryTarget,
                                              available_cpu_targets().end()),
                          [](const auto& info) { return std::string(cpu_target_name(info.param)); });
 
+/// Encoders that place blocks at fixed distances leave gaps.
+TEST(RoundTrip, LargerGrantsAreAccepted) {
+  CodecHarness harness(*find_codec("lev"));
+  const auto elements = make_sample(UZIP_FP16, SampleKind::kGaussian, 40000);
+  EncodedFrame frame = harness.encode(UZIP_FP16, CodecLevel::kSmallest, elements);
+  uint32_t grants[2];  // of block 0: plain, coded
+  std::memcpy(grants, &frame.coded[8], sizeof grants);
+  frame.plain.insert(frame.plain.begin() + grants[0], 32, std::byte{0x77});
+  uint32_t blocks;
+  std::memcpy(&blocks, &frame.coded[4], sizeof blocks);
+  const size_t first = (8 + 8 * size_t{blocks} + 15) / 16 * 16;
+  frame.coded.insert(frame.coded.begin() + static_cast<std::ptrdiff_t>(first + grants[1]), 48,
+                     std::byte{0x77});
+  grants[0] += 32;
+  grants[1] += 48;
+  std::memcpy(&frame.coded[8], grants, sizeof grants);
+  frame.header.plain_bytes += 32;
+  frame.header.coded_bytes += 48;
+  EXPECT_EQ(harness.check_round_trip(frame, elements), "");
+}
+
 TEST(RoundTrip, AlignmentDoesNotMatter) {
   const Codec& codec = *find_codec("lev");
   CodecScratch scratch;
