@@ -141,7 +141,7 @@ bool Communicator::on_message(Incoming& incoming, const MessageHead& head) {
   switch (MessageIndex::unpack(head.envelope.index).kind) {
     case MessageKind::kCollective: return on_collective(incoming, head);
     case MessageKind::kPointToPoint: return on_point_to_point(incoming, head);
-    case MessageKind::kControl: return on_control(incoming, head);
+    case MessageKind::kControl: engine_.take_control(incoming, head); return true;
   }
   return false;
 }
@@ -374,30 +374,28 @@ void Communicator::send_control(int peer, ControlKind kind, uint32_t sequence, c
                    MessageIndex{MessageKind::kControl, 0, 0}.pack(), static_cast<uint32_t>(kind)};
   head.frame.call.sequence = sequence;
   head.frame.call.count = static_cast<uint64_t>(status.code());
-  engine_.send_and_forget(processes_[to], head, status.message());
+  engine_.send_control(processes_[to], head, status.message());
 }
 
-bool Communicator::on_control(const Incoming& incoming, const MessageHead& head) {
-  const std::string text = "rank " + std::to_string(head.envelope.source) + " reports: " +
-                           engine_.text_of(incoming);
+void Communicator::on_control(const MessageHead& head, const std::string& text) {
   const uint64_t code = head.frame.call.count;
   const uint32_t sequence = head.frame.call.sequence;
-  if (code == UZIP_OK || code > UZIP_ERR_INTERNAL) return false;
-  const Status status(static_cast<StatusCode>(code), text);
+  if (code == UZIP_OK || code > UZIP_ERR_INTERNAL) return;
+  const Status status(static_cast<StatusCode>(code),
+                      "rank " + std::to_string(head.envelope.source) + " reports: " + text);
   switch (static_cast<ControlKind>(head.envelope.tag)) {
     case ControlKind::kPeerFailed:
       if (sequence < processes_.size() && static_cast<int>(sequence) != rank_)
         engine_.on_process_failed(processes_[sequence], status, false);
-      return false;
+      break;
     case ControlKind::kCallFailed:
       if (Request* request = find_collective(sequence)) {
         request->fail(status, false);
       } else if (!before(sequence, next_sequence_)) {
         failed_ahead_.push_back({sequence, status});
       }
-      return false;
+      break;
   }
-  return false;
 }
 
 // ---- Sending ---------------------------------------------------------------------------------------------

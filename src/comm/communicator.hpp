@@ -46,6 +46,8 @@ class Communicator {
   /// A message that could not be understood, but whose envelope says that it was for this communicator.
   void on_bad_message(const Envelope& envelope, uint32_t sequence, const Status& why);
   void on_process_failed(int process, const Status& why, bool tell_others);
+  /// A control message and its text, both from another rank.
+  void on_control(const MessageHead& head, const std::string& text);
 
   // For Request.
   Result<Progress> send(int peer, MessageIndex index, uint32_t tag, const FrameHeader& frame,
@@ -67,7 +69,6 @@ class Communicator {
   bool on_past_call(const MessageHead& head);
   bool on_point_to_point(Incoming& incoming, const MessageHead& head);
   bool match_first(Incoming& incoming, const MessageHead& head);
-  bool on_control(const Incoming& incoming, const MessageHead& head);
   bool deliver(Request& request, Incoming& incoming, const MessageHead& head);
   void hold(Incoming& incoming, const MessageHead& head);
   void drop_held_of_ended_calls();

@@ -284,25 +284,50 @@ void Engine::discard(Incoming& incoming) {
   delete static_cast<PreservedBody*>(incoming.handle);
 }
 
-void Engine::send_and_forget(int process, const MessageHead& head, const std::string& text) {
-  struct Forgotten : Completion {
-    std::string text;
+// ---- Control messages ------------------------------------------------------------------------------------
+
+Engine::Letter* Engine::new_letter(const MessageHead& head, std::string text, bool incoming) {
+  auto letter = std::make_unique<Letter>();
+  letter->done = [](Completion* self, const Status& status) {
+    auto* letter = static_cast<Letter*>(self);
+    letter->engine->end_letter(letter, status.ok());
   };
-  auto forgotten = std::make_unique<Forgotten>();
-  forgotten->text = text.substr(0, kMostControlText);
-  forgotten->done = [](Completion* self, const Status&) { delete static_cast<Forgotten*>(self); };
-  const auto body = std::as_bytes(std::span(forgotten->text));
-  const auto sent = transport_->send(process, bytes_of(head), body, forgotten.get());
-  if (sent.ok() && *sent == Progress::kPending) forgotten.release();
+  letter->engine = this;
+  letter->incoming = incoming;
+  letter->head = head;
+  letter->text = std::move(text);
+  letters_.push_back(std::move(letter));
+  return letters_.back().get();
 }
 
-std::string Engine::text_of(const Incoming& incoming) const {
-  if (!incoming.body) return "(no text)";
-  std::string text(reinterpret_cast<const char*>(incoming.body),
-                   std::min(incoming.body_bytes, kMostControlText));
-  for (char& c : text)
+void Engine::end_letter(Letter* letter, bool has_text) {
+  const auto place = std::find_if(letters_.begin(), letters_.end(),
+                                  [&](const auto& other) { return other.get() == letter; });
+  const std::unique_ptr<Letter> ended = std::move(*place);
+  letters_.erase(place);
+  const Place* to = ended->incoming ? find(ended->head.envelope.comm) : nullptr;
+  if (!to || !to->comm) return;  // sent, or freed meanwhile
+  if (!has_text) ended->text = "(no text)";
+  for (char& c : ended->text)
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
-  return text;
+  to->comm->on_control(ended->head, ended->text);
+}
+
+void Engine::send_control(int process, const MessageHead& head, const std::string& text) {
+  Letter* letter = new_letter(head, text.substr(0, kMostControlText), false);
+  const auto sent = transport_->send(process, bytes_of(head), std::as_bytes(std::span(letter->text)), letter);
+  if (!sent.ok() || *sent == Progress::kDone) end_letter(letter, true);
+}
+
+void Engine::take_control(Incoming& incoming, const MessageHead& head) {
+  const bool fits = incoming.body_bytes <= kMostControlText;
+  Letter* letter = new_letter(head, std::string(fits ? incoming.body_bytes : 0, ' '), true);
+  if (!fits) {
+    discard(incoming);
+    return end_letter(letter, false);
+  }
+  const auto taken = take(incoming, std::as_writable_bytes(std::span(letter->text)), letter);
+  if (!taken.ok() || *taken == Progress::kDone) end_letter(letter, taken.ok());
 }
 
 }  // namespace uzip

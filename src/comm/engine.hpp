@@ -56,8 +56,9 @@ class Engine final : public TransportSink {
   /// `round` has a long step to run.
   void add_work(Round& round) { work_.push_back(&round); }
   /// Sends a control message of which nobody waits for the end.
-  void send_and_forget(int process, const MessageHead& head, const std::string& text);
-  std::string text_of(const Incoming& incoming) const;
+  void send_control(int process, const MessageHead& head, const std::string& text);
+  /// Takes a control message; its communicator hears of it (Communicator::on_control) when the text is here.
+  void take_control(Incoming& incoming, const MessageHead& head);
 
   /// Makes a message last beyond on_message() if the transport's copy would not.
   void preserve(Incoming& incoming);
@@ -76,6 +77,13 @@ class Engine final : public TransportSink {
     bool used = false;
     std::vector<HeldMessage> early;  ///< came before this rank had finished making the communicator
   };
+  /// The text of a control message on its way, out or in.
+  struct Letter : Completion {
+    Engine* engine = nullptr;
+    bool incoming = false;
+    MessageHead head;
+    std::string text;
+  };
   class Patience;
 
   explicit Engine(const Config& config) : config_(config) {}
@@ -83,6 +91,8 @@ class Engine final : public TransportSink {
   Place* find(uint32_t number);
   bool run_one_step();
   void check_deadline(Request& request, Patience& patience);
+  Letter* new_letter(const MessageHead& head, std::string text, bool incoming);
+  void end_letter(Letter* letter, bool has_text);
 
   const Config config_;
   int turns_without_yield_ = 0;
@@ -96,6 +106,7 @@ class Engine final : public TransportSink {
   std::vector<std::unique_ptr<Request>> requests_;  ///< all that were ever made
   std::vector<Request*> free_requests_;
   std::vector<Request*> draining_;  ///< released, but the transport still refers to them
+  std::vector<std::unique_ptr<Letter>> letters_;
   std::unique_ptr<Transport> transport_;  ///< last: ends before what it may refer to
 };
 
