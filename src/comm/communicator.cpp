@@ -99,12 +99,11 @@ Result<Request*> Communicator::start(CollArgs&& args) {
   collectives_[stamp.sequence & (collectives_.size() - 1)] = request;
   past_[stamp.sequence % kPastCalls] = {stamp, false};
   request->begin(*this, std::move(args), std::move(plan), stamp);
-  for (size_t i = 0; i < failed_ahead_.size(); ++i) {
-    if (failed_ahead_[i].sequence != stamp.sequence) continue;
-    request->fail(failed_ahead_[i].status, false);
-    failed_ahead_.erase(failed_ahead_.begin() + static_cast<ptrdiff_t>(i));
-    break;
-  }
+  std::erase_if(failed_ahead_, [&](const FailedAhead& failed) {
+    if (failed.sequence != stamp.sequence) return false;
+    request->fail(failed.status, false);  // the first of those who told; the others change nothing
+    return true;
+  });
   return request;
 }
 
@@ -126,7 +125,7 @@ void Communicator::on_request_ended(Request& request) {
     PastCall& past = past_[sequence % kPastCalls];
     if (past.stamp.sequence == sequence) past.failed = request.failed();
   }
-  if (request.failed()) drop_held_of_ended_calls();
+  if (!held_.empty()) drop_held_of_ended_calls();
 }
 
 // ---- Messages --------------------------------------------------------------------------------------------
@@ -153,6 +152,7 @@ bool Communicator::deliver(Request& request, Incoming& incoming, const MessageHe
     request.fail(status);
     return false;
   }
+  if (index.round == MessageIndex::kInquiryRound) return false;  // we agree
   switch (request.on_message(incoming, head.frame, source, index.round, index.message)) {
     case Request::Answer::kTaken: return true;
     case Request::Answer::kLater: hold(incoming, head); return true;
@@ -179,15 +179,17 @@ Request* Communicator::find_collective(uint32_t sequence) {
   return request && request->stamp().sequence == sequence ? request : nullptr;
 }
 
-/// A call that ended here while the sender is still in it: if the sender's differs it must be told.
+/// A call that ended here while the sender is still in it: if the sender's differs all must be told, once. Not
+/// only the sender: others may wait for it, and it for this rank.
 bool Communicator::on_past_call(const MessageHead& head) {
   const CallStamp& theirs = head.frame.call;
-  const PastCall& past = past_[theirs.sequence % kPastCalls];
+  PastCall& past = past_[theirs.sequence % kPastCalls];
   if (past.failed || past.stamp.sequence != theirs.sequence || past.stamp == theirs) return false;
-  send_control(static_cast<int>(head.envelope.source), ControlKind::kCallFailed, theirs.sequence,
-               error(UZIP_ERR_MISMATCH, "rank %d called %s where rank %u called %s", rank_,
-                     describe_call(past.stamp).c_str(), head.envelope.source,
-                     describe_call(theirs).c_str()));
+  past.failed = true;
+  tell_call_failed(theirs.sequence,
+                   error(UZIP_ERR_MISMATCH, "rank %d called %s where rank %u called %s", rank_,
+                         describe_call(past.stamp).c_str(), head.envelope.source,
+                         describe_call(theirs).c_str()));
   return false;
 }
 
@@ -235,6 +237,8 @@ void Communicator::offer_held(Request& request, uint32_t round) {
   }
 }
 
+/// Nobody takes them any more. A call may have ended because it had nothing to do, and these show that the others
+/// called something else.
 void Communicator::drop_held_of_ended_calls() {
   std::erase_if(held_, [this](HeldMessage& message) {
     const uint32_t sequence = message.head.frame.call.sequence;
@@ -242,6 +246,7 @@ void Communicator::drop_held_of_ended_calls() {
         MessageIndex::unpack(message.head.envelope.index).kind == MessageKind::kCollective;
     const bool ended = collective ? before(sequence, next_sequence_) && !find_collective(sequence)
                                   : is_dead_message(static_cast<int>(message.head.envelope.source), sequence);
+    if (ended && collective) on_past_call(message.head);
     if (ended) engine_.discard(message.incoming);
     return ended;
   });
@@ -361,10 +366,12 @@ void Communicator::on_process_failed(int process, const Status& why, bool tell_o
 }
 
 void Communicator::tell_call_failed(const Request& request) {
-  if (is_point_to_point(request.args().kind)) return;
+  if (!is_point_to_point(request.args().kind)) tell_call_failed(request.stamp().sequence, request.status());
+}
+
+void Communicator::tell_call_failed(uint32_t sequence, const Status& status) {
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank_)
-      send_control(peer, ControlKind::kCallFailed, request.stamp().sequence, request.status());
+    if (peer != rank_) send_control(peer, ControlKind::kCallFailed, sequence, status);
 }
 
 void Communicator::send_control(int peer, ControlKind kind, uint32_t sequence, const Status& status) {
@@ -396,6 +403,15 @@ void Communicator::on_control(const MessageHead& head, const std::string& text) 
       }
       break;
   }
+}
+
+void Communicator::send_inquiry(int peer, const CallStamp& stamp) {
+  MessageHead head;
+  const auto to = static_cast<size_t>(peer);
+  head.envelope = {numbers_[to], static_cast<uint32_t>(rank_),
+                   MessageIndex{MessageKind::kCollective, MessageIndex::kInquiryRound, 0}.pack(), 0};
+  head.frame.call = stamp;
+  engine_.send_control(processes_[to], head, "");
 }
 
 // ---- Sending ---------------------------------------------------------------------------------------------

@@ -54,9 +54,11 @@ class Communicator {
                         std::span<const std::byte> body, Completion* completion);
   void offer_held(Request& request, uint32_t round);
   void tell_call_failed(const Request& request);
+  void send_inquiry(int peer, const CallStamp& stamp);
   void on_request_ended(Request& request);
 
  private:
+  friend class CommunicatorInspector;  // tests
   struct PastCall {
     CallStamp stamp;
     bool failed = false;
@@ -67,6 +69,7 @@ class Communicator {
   Request* find_collective(uint32_t sequence);
   bool on_collective(Incoming& incoming, const MessageHead& head);
   bool on_past_call(const MessageHead& head);
+  void tell_call_failed(uint32_t sequence, const Status& status);
   bool on_point_to_point(Incoming& incoming, const MessageHead& head);
   bool match_first(Incoming& incoming, const MessageHead& head);
   bool deliver(Request& request, Incoming& incoming, const MessageHead& head);

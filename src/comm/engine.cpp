@@ -157,6 +157,7 @@ void Engine::check_deadline(Request& request, Patience& patience) {
   } else {
     log(LogLevel::kWarn, "%s has waited %.0f s (UZIP_TIMEOUT) for rank(s) %s", request.describe().c_str(),
         patience.waited(), ranks.c_str());
+    request.inquire();
   }
 }
 

@@ -32,6 +32,8 @@ static_assert(std::is_trivially_copyable_v<MessageHead>);
 struct MessageIndex {
   static constexpr uint32_t kMaxRounds = 1u << 18;
   static constexpr uint32_t kMaxMessages = 1u << 12;
+  /// Not a round: an empty message that only shows what its sender called. Plans have fewer rounds.
+  static constexpr uint32_t kInquiryRound = kMaxRounds - 1;
 
   MessageKind kind;
   uint32_t round;

@@ -166,6 +166,11 @@ std::vector<int> Request::waits_for() const {
   return result;
 }
 
+void Request::inquire() {
+  if (ended() || plan().point_to_point()) return;
+  for (int rank : waits_for()) comm_->send_inquiry(rank, stamp_);
+}
+
 std::string Request::describe() const {
   std::string text = call_name(args_.kind);
   if (args_.kind == CallKind::kBarrier) return text;

@@ -55,6 +55,8 @@ class Request {
   std::string describe() const;
   /// Ranks whose messages, or whose acceptance of ours, are missing.
   std::vector<int> waits_for() const;
+  /// Shows these ranks what is called here: one that called something else, and is done with it, will say so.
+  void inquire();
 
   // For Round.
   Engine& engine() { return engine_; }

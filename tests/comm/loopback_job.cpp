@@ -72,12 +72,14 @@ Result<Request*> LoopbackJob::start_recv(int rank, void* dst, size_t count, Data
 
 std::vector<Status> LoopbackJob::finish(const std::vector<Started>& requests, int limit) {
   size_t ended = 0;
-  run_until(
-      [&] {
-        while (ended < requests.size() && requests[ended].request->done()) ++ended;
-        return ended == requests.size();
-      },
-      limit);
+  const auto all_ended = [&] {
+    while (ended < requests.size() && requests[ended].request->done()) ++ended;
+    return ended == requests.size();
+  };
+  if (!run_until(all_ended, limit)) {
+    for (const Started& started : requests) started.request->inquire();
+    run_until(all_ended, limit);
+  }
   std::vector<Status> statuses;
   for (const Started& started : requests) {
     if (!started.request->done()) {

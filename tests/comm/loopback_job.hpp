@@ -54,8 +54,9 @@ class LoopbackJob {
                               const uzip_options_t* options = nullptr,
                               Communicator* comm = nullptr);
 
-  /// Runs until all are done, releases them and returns their status. One that did not end is
-  /// failed with UZIP_ERR_TIMEOUT, "stuck ...".
+  /// Runs until all are done, releases them and returns their status. After `limit` steps they
+  /// inquire, as after UZIP_TIMEOUT; one that does not end then is failed with UZIP_ERR_TIMEOUT,
+  /// "stuck ...".
   std::vector<Status> finish(const std::vector<Started>& requests, int limit = kStepLimit);
   /// Starts a call on every rank, in random order and with steps in between, and finishes them.
   std::vector<Status> run(const std::function<uzip_coll_args_t(int rank)>& call,
