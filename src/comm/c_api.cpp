@@ -1,13 +1,11 @@
-// The public C functions: the only extern "C" of the library. Each checks its handles, guards against exceptions,
+// The public C functions, but for those on frames (codec_api.cpp): nothing else is extern "C". Each checks its handles, guards against exceptions,
 // turns Status into uzip_status_t, and hands over to the layers below.
-#include "base/log.hpp"
+#include "comm/api_guard.hpp"
 #include "comm/handle_table.hpp"
 #include "comm/job.hpp"
 
 #include <uzipcoll/uzipcoll.h>
 
-#include <exception>
-#include <new>
 #include <string>
 
 namespace uzip {
@@ -34,32 +32,11 @@ std::string& last_error() {
   return text;
 }
 
-uzip_status_t report(const Status& status) {
-  if (!status.ok()) last_error() = status.message();
-  return status.code();
-}
-
-/// Runs `body` (returning Status) and lets no exception out.
-template <class Body>
-uzip_status_t guarded(const Body& body) {
-  try {
-    return report(body());
-  } catch (const std::bad_alloc&) {
-    return report(error(UZIP_ERR_NO_MEMORY, "out of memory"));
-  } catch (const std::exception& exception) {
-    return report(error(UZIP_ERR_INTERNAL, "unexpected exception: %s", exception.what()));
-  } catch (...) {
-    return report(error(UZIP_ERR_INTERNAL, "unexpected exception"));
-  }
-}
-
 Result<CommunicatorHandle*> find(uzip_comm_t comm) {
   if (CommunicatorHandle* handle = communicators().get(reinterpret_cast<uintptr_t>(comm))) return handle;
   return error(UZIP_ERR_INVALID, comm ? "the communicator is not valid: freed already, or never created"
                                       : "the communicator is NULL");
 }
-
-Status null_pointer(const char* name) { return error(UZIP_ERR_INVALID, "%s is NULL", name); }
 
 Result<uzip_comm_t> publish(Result<CommunicatorHandle> made) {
   if (!made.ok()) return made.status();
@@ -163,6 +140,12 @@ Result<CollArgs> with_info(Result<CollArgs> args, uzip_coll_info_t* info) {
 }
 
 }  // namespace
+
+uzip_status_t report(const Status& status) {
+  if (!status.ok()) last_error() = status.message();
+  return status.code();
+}
+
 }  // namespace uzip
 
 using namespace uzip;

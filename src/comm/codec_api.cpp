@@ -1,0 +1,179 @@
+// The public C functions on frames in memory: for checkpoints, files and tests. The same frames as on the wire.
+#include "codec/codec.hpp"
+#include "codec/reduce_frames.hpp"
+#include "comm/api_guard.hpp"
+#include "comm/coll_args.hpp"
+
+#include <uzipcoll/uzipcoll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace uzip {
+namespace {
+
+/// Working memory of the thread that encodes or decodes, made at its first use.
+CodecScratch& scratch() {
+  thread_local std::unique_ptr<CodecScratch> memory;
+  if (!memory) memory = std::make_unique<CodecScratch>();
+  return *memory;
+}
+
+/// Bytes of the body's elements, or 0 with an error for what can't be in memory.
+Result<size_t> element_bytes(size_t count, DataType type) {
+  if (!is_datatype(type))
+    return error(UZIP_ERR_INVALID, "data type %d does not exist", static_cast<int>(type));
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(count, datatype_size(type), &bytes) || bytes > static_cast<size_t>(PTRDIFF_MAX) / 2)
+    return error(UZIP_ERR_INVALID, "count %zu of %s is more than memory can hold; a negative number?", count,
+                 datatype_info(type).name);
+  return bytes;
+}
+
+size_t frame_bound(size_t count, DataType type, size_t bytes) {
+  size_t body = bytes;
+  for (const Codec* codec : codecs()) {
+    if (!codec->supports(type)) continue;
+    const EncodedSizes bound = codec->bound(type, count);
+    body = std::max(body, bound.plain + bound.coded);
+  }
+  return kFrameHeaderBytes + body;
+}
+
+/// A frame in memory whose lengths have been checked against what is there.
+struct FrameView {
+  FrameHeader header;
+  std::span<const std::byte> plain, coded;
+  size_t bytes() const { return kFrameHeaderBytes + plain.size() + coded.size(); }
+};
+
+Result<FrameView> view(const void* frame, size_t frame_bytes) {
+  if (!frame) return null_pointer("frame");
+  const std::span<const std::byte> all(static_cast<const std::byte*>(frame), frame_bytes);
+  if (all.size() < kFrameHeaderBytes)
+    return error(UZIP_ERR_CORRUPT, "a frame has at least %zu bytes, here are %zu", kFrameHeaderBytes, frame_bytes);
+  FrameView result;
+  UZIP_ASSIGN_OR_RETURN(result.header, parse_frame_header(all.first(kFrameHeaderBytes)));
+  const std::span<const std::byte> body = all.subspan(kFrameHeaderBytes);
+  const uint64_t plain = result.header.plain_bytes, coded = result.header.coded_bytes;
+  if (result.header.flags & kFrameCodedFollows || plain > body.size() || coded > body.size() - plain)
+    return error(UZIP_ERR_CORRUPT, "the frame is cut off: %zu bytes behind its header, %llu + %llu are missing or part",
+                 body.size(), static_cast<unsigned long long>(plain), static_cast<unsigned long long>(coded));
+  result.plain = body.first(plain);
+  result.coded = body.subspan(plain, coded);
+  return result;
+}
+
+Status check_contents(const FrameHeader& header, size_t count, DataType type) {
+  UZIP_RETURN_IF_ERROR(element_bytes(count, type).status());
+  if (header.type == static_cast<uint8_t>(type) && header.count == count) return Status();
+  return error(UZIP_ERR_MISMATCH, "the frame holds %llu %s, not %zu %s",
+               static_cast<unsigned long long>(header.count),
+               datatype_info(static_cast<DataType>(header.type)).name, count, datatype_info(type).name);
+}
+
+Status encode(const void* src, size_t count, DataType type, const char* codec_name, void* dst, size_t capacity,
+              size_t* frame_bytes) {
+  if (!frame_bytes) return null_pointer("frame_bytes");
+  *frame_bytes = 0;
+  UZIP_ASSIGN_OR_RETURN(const size_t bytes, element_bytes(count, type));
+  if (!dst) return null_pointer("dst");
+  if (!src && bytes) return null_pointer("src");
+  UZIP_ASSIGN_OR_RETURN(CodecChoice choice, parse_codec_choice(codec_name ? codec_name : "auto"));
+  if (!choice.codec) choice.codec = find_codec("lev");
+  const size_t bound = frame_bound(count, type, bytes);
+  if (capacity < bound)
+    return error(UZIP_ERR_INVALID, "dst has room for %zu bytes; uzip_encode_bound() says %zu", capacity, bound);
+  const std::span<std::byte> body(static_cast<std::byte*>(dst) + kFrameHeaderBytes, capacity - kFrameHeaderBytes);
+  FrameHeader header = raw_frame_header(type, count);
+  if (choice.codec->id != kCodecRaw && choice.codec->supports(type) && count > 0)
+    UZIP_RETURN_IF_ERROR(choice.codec->encode(type, choice.level, src, count, body, scratch(), header));
+  if (header.codec == kCodecRaw) {
+    header = raw_frame_header(type, count);
+    if (bytes) std::memcpy(body.data(), src, bytes);
+  }
+  add_checksum({static_cast<const std::byte*>(src), bytes}, header);
+  write_frame_header(header, std::span<std::byte, kFrameHeaderBytes>(static_cast<std::byte*>(dst), kFrameHeaderBytes));
+  *frame_bytes = kFrameHeaderBytes + header.plain_bytes + header.coded_bytes;
+  return Status();
+}
+
+Status decode(const void* frame, size_t frame_bytes, void* dst, size_t count, DataType type) {
+  UZIP_ASSIGN_OR_RETURN(const FrameView source, view(frame, frame_bytes));
+  UZIP_RETURN_IF_ERROR(check_contents(source.header, count, type));
+  if (!dst && count) return null_pointer("dst");
+  const Codec* codec = find_codec(source.header.codec);
+  if (!codec) return error(UZIP_ERR_UNSUPPORTED, "this library has no codec %u", source.header.codec);
+  return codec->decode(source.header, source.plain, source.coded,
+                       {static_cast<std::byte*>(dst), count * datatype_size(type)}, scratch());
+}
+
+Status decode_reduce(const void* frame, size_t frame_bytes, void* dst, size_t count, DataType type, ReduceOp op) {
+  UZIP_ASSIGN_OR_RETURN(const FrameView source, view(frame, frame_bytes));
+  UZIP_RETURN_IF_ERROR(check_contents(source.header, count, type));
+  if (!dst && count) return null_pointer("dst");
+  if (!is_reduce_op(op) || op == UZIP_AVG)
+    return error(UZIP_ERR_INVALID, "reduction %d is not possible here; allowed are sum, prod, min, max",
+                 static_cast<int>(op));
+  ReduceOperand operands[2];
+  operands[0].elements = dst;
+  operands[1].header = &source.header;
+  operands[1].plain = source.plain;
+  operands[1].coded = source.coded;
+  thread_local std::vector<std::byte> work;
+  work.resize(std::max(work.size(), reduce_frames_bytes(type, 1)));
+  return reduce_frames(op, type, dst, operands, count, 0, work, scratch());
+}
+
+Status describe(const void* frame, size_t frame_bytes, uzip_frame_info_t* info) {
+  if (!info) return null_pointer("info");
+  if (info->struct_size != sizeof *info)
+    return error(UZIP_ERR_INVALID, "uzip_frame_info_t.struct_size is %zu; it must be %zu", info->struct_size,
+                 sizeof *info);
+  UZIP_ASSIGN_OR_RETURN(const FrameView source, view(frame, frame_bytes));
+  const FrameHeader& header = source.header;
+  const Codec* codec = find_codec(header.codec);
+  info->dtype = static_cast<uzip_dtype_t>(header.type);
+  info->count = header.count;
+  info->frame_bytes = source.bytes();
+  info->plain_bytes = source.plain.size();
+  info->coded_bytes = source.coded.size();
+  info->codec = codec ? codec->name : "unknown";
+  info->has_checksum = (header.flags & kFrameHasChecksum) != 0;
+  info->checksum = header.checksum;
+  return Status();
+}
+
+}  // namespace
+}  // namespace uzip
+
+using namespace uzip;
+
+extern "C" {
+
+size_t uzip_encode_bound(size_t count, uzip_dtype_t dtype) {
+  const Result<size_t> bytes = element_bytes(count, dtype);
+  return bytes.ok() ? frame_bound(count, dtype, *bytes) : 0;
+}
+
+uzip_status_t uzip_encode(const void* src, size_t count, uzip_dtype_t dtype, const char* codec, void* dst,
+                          size_t capacity, size_t* frame_bytes) {
+  return guarded([&] { return encode(src, count, dtype, codec, dst, capacity, frame_bytes); });
+}
+
+uzip_status_t uzip_decode(const void* frame, size_t frame_bytes, void* dst, size_t count, uzip_dtype_t dtype) {
+  return guarded([&] { return decode(frame, frame_bytes, dst, count, dtype); });
+}
+
+uzip_status_t uzip_decode_reduce(const void* frame, size_t frame_bytes, void* dst, size_t count, uzip_dtype_t dtype,
+                                 uzip_op_t op) {
+  return guarded([&] { return decode_reduce(frame, frame_bytes, dst, count, dtype, op); });
+}
+
+uzip_status_t uzip_frame_info(const void* frame, size_t frame_bytes, uzip_frame_info_t* info) {
+  return guarded([&] { return describe(frame, frame_bytes, info); });
+}
+
+}  // extern "C"
