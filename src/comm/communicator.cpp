@@ -12,10 +12,15 @@ namespace {
 constexpr size_t kCachedPlans = 16;
 constexpr size_t kFirstCapacity = 64;  // calls in flight before the table grows
 constexpr size_t kPastCalls = 64;
-constexpr size_t kDeadMessages = 64;
 
 /// Sequence numbers wrap: `a` comes before `b` if it is less than half the range behind.
 bool before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+
+/// The piece of a point to point message that is matched by its tag.
+bool is_first_piece(const MessageHead& head) {
+  const MessageIndex index = MessageIndex::unpack(head.envelope.index);
+  return index.kind == MessageKind::kPointToPoint && index.round == 0 && index.message == 0;
+}
 
 }  // namespace
 
@@ -114,10 +119,6 @@ void Communicator::on_request_ended(Request& request) {
   }
   if (request.args().kind == CallKind::kRecv) {
     std::erase(receives_, &request);
-    if (request.failed() && request.bound()) {
-      if (dead_messages_.size() >= kDeadMessages) dead_messages_.erase(dead_messages_.begin());
-      dead_messages_.push_back({request.args().peer, request.stamp().sequence});
-    }
   } else {
     const uint32_t sequence = request.stamp().sequence;
     Request*& place = collectives_[sequence & (collectives_.size() - 1)];
@@ -241,12 +242,15 @@ void Communicator::offer_held(Request& request, uint32_t round) {
 /// called something else.
 void Communicator::drop_held_of_ended_calls() {
   std::erase_if(held_, [this](HeldMessage& message) {
-    const uint32_t sequence = message.head.frame.call.sequence;
-    const bool collective =
-        MessageIndex::unpack(message.head.envelope.index).kind == MessageKind::kCollective;
-    const bool ended = collective ? before(sequence, next_sequence_) && !find_collective(sequence)
-                                  : is_dead_message(static_cast<int>(message.head.envelope.source), sequence);
-    if (ended && collective) on_past_call(message.head);
+    const uint32_t source = message.head.envelope.source, sequence = message.head.frame.call.sequence;
+    bool ended;
+    if (MessageIndex::unpack(message.head.envelope.index).kind == MessageKind::kCollective) {
+      ended = before(sequence, next_sequence_) && !find_collective(sequence);
+      if (ended) on_past_call(message.head);
+    } else {
+      ended = before(sequence, next_arrival_[source]) && !find_receive(source, sequence) &&
+              !waits_for_receive(source, sequence);
+    }
     if (ended) engine_.discard(message.incoming);
     return ended;
   });
@@ -258,30 +262,37 @@ void Communicator::drop_held_of_ended_calls() {
 // matched by tag, in the order of the numbers whatever the order of arrival; from then on the receive is bound
 // to the number, and the other pieces are found by it.
 
-bool Communicator::is_dead_message(int source, uint32_t sequence) const {
-  return std::any_of(dead_messages_.begin(), dead_messages_.end(), [&](const DeadMessage& dead) {
-    return dead.source == source && dead.sequence == sequence;
+Request* Communicator::find_receive(uint32_t source, uint32_t sequence) {
+  for (Request* receive : receives_)
+    if (receive->bound() && receive->args().peer == static_cast<int>(source) &&
+        receive->stamp().sequence == sequence)
+      return receive;
+  return nullptr;
+}
+
+/// Its turn has come, but no receive with its tag: its first piece is held.
+bool Communicator::waits_for_receive(uint32_t source, uint32_t sequence) const {
+  return std::any_of(held_.begin(), held_.end(), [&](const HeldMessage& message) {
+    return is_first_piece(message.head) && message.head.envelope.source == source &&
+           message.head.frame.call.sequence == sequence;
   });
 }
 
 bool Communicator::on_point_to_point(Incoming& incoming, const MessageHead& head) {
-  const auto source = static_cast<int>(head.envelope.source);
-  const uint32_t sequence = head.frame.call.sequence;
-  if (is_dead_message(source, sequence)) return false;
-  for (Request* receive : receives_)
-    if (receive->bound() && receive->args().peer == source && receive->stamp().sequence == sequence)
-      return deliver(*receive, incoming, head);
-  const MessageIndex index = MessageIndex::unpack(head.envelope.index);
-  uint32_t& next = next_arrival_[head.envelope.source];
-  const bool first = index.round == 0 && index.message == 0;
-  if (!first || sequence != next) {
-    hold(incoming, head);
-    return true;
+  const uint32_t source = head.envelope.source, sequence = head.frame.call.sequence;
+  if (Request* receive = find_receive(source, sequence)) return deliver(*receive, incoming, head);
+  const bool first = is_first_piece(head);
+  uint32_t& next = next_arrival_[source];
+  if (first && sequence == next) {
+    ++next;
+    const bool taken = match_first(incoming, head);
+    release_early(static_cast<int>(source));
+    return taken;
   }
-  ++next;
-  const bool taken = match_first(incoming, head);
-  release_early(source);
-  return taken;
+  // A piece of a message whose turn has been belongs to a receive that failed, unless none has come for it yet.
+  if (before(sequence, next) && (first || !waits_for_receive(source, sequence))) return false;
+  hold(incoming, head);
+  return true;
 }
 
 /// The first piece of the next message from its source: to the oldest receive that waits for its tag.
@@ -301,9 +312,7 @@ bool Communicator::match_first(Incoming& incoming, const MessageHead& head) {
 void Communicator::release_early(int source) {
   for (size_t i = 0; i < held_.size();) {
     const MessageHead& head = held_[i].head;
-    const MessageIndex index = MessageIndex::unpack(head.envelope.index);
-    const bool next = index.kind == MessageKind::kPointToPoint && index.round == 0 && index.message == 0 &&
-                      static_cast<int>(head.envelope.source) == source &&
+    const bool next = is_first_piece(head) && static_cast<int>(head.envelope.source) == source &&
                       head.frame.call.sequence == next_arrival_[head.envelope.source];
     if (!next) {
       ++i;
@@ -321,10 +330,8 @@ void Communicator::release_early(int source) {
 void Communicator::bind_held(Request& receive) {
   const HeldMessage* oldest = nullptr;
   for (const HeldMessage& message : held_) {
-    const MessageIndex index = MessageIndex::unpack(message.head.envelope.index);
     const uint32_t sequence = message.head.frame.call.sequence;
-    if (index.kind != MessageKind::kPointToPoint || index.round != 0 || index.message != 0 ||
-        static_cast<int>(message.head.envelope.source) != receive.args().peer ||
+    if (!is_first_piece(message.head) || static_cast<int>(message.head.envelope.source) != receive.args().peer ||
         message.head.envelope.tag != receive.args().tag ||
         !before(sequence, next_arrival_[message.head.envelope.source]))
       continue;

@@ -71,6 +71,8 @@ class Communicator {
   bool on_past_call(const MessageHead& head);
   void tell_call_failed(uint32_t sequence, const Status& status);
   bool on_point_to_point(Incoming& incoming, const MessageHead& head);
+  Request* find_receive(uint32_t source, uint32_t sequence);
+  bool waits_for_receive(uint32_t source, uint32_t sequence) const;
   bool match_first(Incoming& incoming, const MessageHead& head);
   bool deliver(Request& request, Incoming& incoming, const MessageHead& head);
   void hold(Incoming& incoming, const MessageHead& head);
@@ -78,7 +80,6 @@ class Communicator {
   void release_early(int source);
   void bind_held(Request& receive);
   void send_control(int peer, ControlKind kind, uint32_t sequence, const Status& status);
-  bool is_dead_message(int source, uint32_t sequence) const;
 
   Engine& engine_;
   int rank_;
@@ -106,11 +107,6 @@ class Communicator {
   std::vector<uint32_t> next_arrival_;         ///< [rank] number of the next message expected from it
   std::vector<Request*> receives_;           ///< in flight, in order of posting
   std::vector<Request*> sends_;              ///< in flight
-  struct DeadMessage {
-    int source;
-    uint32_t sequence;
-  };
-  std::vector<DeadMessage> dead_messages_;     ///< whose receive failed: the rest of them is dropped
 };
 
 }  // namespace uzip
