@@ -281,12 +281,13 @@ bool Communicator::waits_for_receive(uint32_t source, uint32_t sequence) const {
 bool Communicator::on_point_to_point(Incoming& incoming, const MessageHead& head) {
   const uint32_t source = head.envelope.source, sequence = head.frame.call.sequence;
   if (Request* receive = find_receive(source, sequence)) return deliver(*receive, incoming, head);
+  if (is_lost(source, sequence)) return false;
   const bool first = is_first_piece(head);
   uint32_t& next = next_arrival_[source];
   if (first && sequence == next) {
     ++next;
     const bool taken = match_first(incoming, head);
-    release_early(static_cast<int>(source));
+    release_early(source);
     return taken;
   }
   // A piece of a message whose turn has been belongs to a receive that failed, unless none has come for it yet.
@@ -295,12 +296,17 @@ bool Communicator::on_point_to_point(Incoming& incoming, const MessageHead& head
   return true;
 }
 
-/// The first piece of the next message from its source: to the oldest receive that waits for its tag.
+/// The oldest receive that waits for a message with this tag.
+Request* Communicator::find_unbound(uint32_t source, uint32_t tag) {
+  for (Request* receive : receives_)
+    if (!receive->bound() && receive->args().peer == static_cast<int>(source) && receive->args().tag == tag)
+      return receive;
+  return nullptr;
+}
+
+/// The first piece of the next message from its source.
 bool Communicator::match_first(Incoming& incoming, const MessageHead& head) {
-  const auto source = static_cast<int>(head.envelope.source);
-  for (Request* receive : receives_) {
-    if (receive->bound() || receive->args().peer != source || receive->args().tag != head.envelope.tag)
-      continue;
+  if (Request* receive = find_unbound(head.envelope.source, head.envelope.tag)) {
     receive->bind_sender(head.frame.call.sequence);
     return deliver(*receive, incoming, head);
   }
@@ -308,36 +314,86 @@ bool Communicator::match_first(Incoming& incoming, const MessageHead& head) {
   return true;
 }
 
-/// First pieces that came too early may be in order now.
-void Communicator::release_early(int source) {
-  for (size_t i = 0; i < held_.size();) {
-    const MessageHead& head = held_[i].head;
-    const bool next = is_first_piece(head) && static_cast<int>(head.envelope.source) == source &&
-                      head.frame.call.sequence == next_arrival_[head.envelope.source];
-    if (!next) {
-      ++i;
-      continue;
-    }
-    ++next_arrival_[head.envelope.source];
-    HeldMessage message = held_[i];
-    held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
-    if (!match_first(message.incoming, message.head)) engine_.discard(message.incoming);
-    i = 0;
+/// Messages that came too early may be in order now.
+void Communicator::release_early(uint32_t source) {
+  while (release_lost(source) || release_held(source)) {
   }
 }
 
-/// A new receive: the oldest message with its tag that has come already, if there is one.
+bool Communicator::release_held(uint32_t source) {
+  const auto next = std::find_if(held_.begin(), held_.end(), [&](const HeldMessage& message) {
+    return is_first_piece(message.head) && message.head.envelope.source == source &&
+           message.head.frame.call.sequence == next_arrival_[source];
+  });
+  if (next == held_.end()) return false;
+  ++next_arrival_[source];
+  HeldMessage message = *next;
+  held_.erase(next);
+  if (!match_first(message.incoming, message.head)) engine_.discard(message.incoming);
+  return true;
+}
+
+/// A new receive: the oldest message with its tag whose turn has been, if there is one.
 void Communicator::bind_held(Request& receive) {
-  const HeldMessage* oldest = nullptr;
-  for (const HeldMessage& message : held_) {
-    const uint32_t sequence = message.head.frame.call.sequence;
-    if (!is_first_piece(message.head) || static_cast<int>(message.head.envelope.source) != receive.args().peer ||
-        message.head.envelope.tag != receive.args().tag ||
-        !before(sequence, next_arrival_[message.head.envelope.source]))
-      continue;
-    if (!oldest || before(sequence, oldest->head.frame.call.sequence)) oldest = &message;
+  const auto source = static_cast<uint32_t>(receive.args().peer);
+  const auto fits = [&](uint32_t from, uint32_t tag, uint32_t sequence) {
+    return from == source && tag == receive.args().tag && before(sequence, next_arrival_[source]);
+  };
+  const MessageHead* held = nullptr;
+  for (const auto& [incoming, head] : held_)
+    if (is_first_piece(head) && fits(head.envelope.source, head.envelope.tag, head.frame.call.sequence) &&
+        (!held || before(head.frame.call.sequence, held->frame.call.sequence)))
+      held = &head;
+  auto lost = lost_.end();
+  for (auto other = lost_.begin(); other != lost_.end(); ++other)
+    if (fits(other->source, other->tag, other->sequence) &&
+        (lost == lost_.end() || before(other->sequence, lost->sequence)))
+      lost = other;
+  if (lost != lost_.end() && (!held || before(lost->sequence, held->frame.call.sequence))) {
+    const Status why = lost->why;
+    lost_.erase(lost);
+    receive.fail(why, false);
+  } else if (held) {
+    receive.bind_sender(held->frame.call.sequence);
   }
-  if (oldest) receive.bind_sender(oldest->head.frame.call.sequence);
+}
+
+// A message that its sender gave up keeps its turn: the receive that it would have gone to fails, and those behind
+// it are not held up.
+
+bool Communicator::is_lost(uint32_t source, uint32_t sequence) const {
+  return std::any_of(lost_.begin(), lost_.end(), [&](const LostMessage& lost) {
+    return lost.source == source && lost.sequence == sequence;
+  });
+}
+
+void Communicator::on_message_lost(uint32_t source, uint32_t sequence, uint32_t tag, const Status& why) {
+  if (Request* receive = find_receive(source, sequence)) return receive->fail(why, false);
+  if (before(sequence, next_arrival_[source]) && !waits_for_receive(source, sequence)) return;  // its receive failed
+  std::erase_if(held_, [&](HeldMessage& message) {
+    const MessageHead& head = message.head;
+    const bool part = MessageIndex::unpack(head.envelope.index).kind == MessageKind::kPointToPoint &&
+                      head.envelope.source == source && head.frame.call.sequence == sequence;
+    if (part) engine_.discard(message.incoming);
+    return part;
+  });
+  lost_.push_back({source, sequence, tag, why});
+  release_early(source);
+}
+
+/// The next message of `source` was given up: its turn passes.
+bool Communicator::release_lost(uint32_t source) {
+  const auto next = std::find_if(lost_.begin(), lost_.end(), [&](const LostMessage& lost) {
+    return lost.source == source && lost.sequence == next_arrival_[source];
+  });
+  if (next == lost_.end()) return false;
+  ++next_arrival_[source];
+  if (Request* receive = find_unbound(source, next->tag)) {
+    const Status why = next->why;
+    lost_.erase(next);
+    receive->fail(why, false);
+  }
+  return true;
 }
 
 // ---- Failures --------------------------------------------------------------------------------------------
@@ -373,7 +429,10 @@ void Communicator::on_process_failed(int process, const Status& why, bool tell_o
 }
 
 void Communicator::tell_call_failed(const Request& request) {
-  if (!is_point_to_point(request.args().kind)) tell_call_failed(request.stamp().sequence, request.status());
+  const CollArgs& args = request.args();
+  if (args.kind == CallKind::kSend)
+    send_control(args.peer, ControlKind::kMessageLost, request.stamp().sequence, request.status(), args.tag);
+  if (!is_point_to_point(args.kind)) tell_call_failed(request.stamp().sequence, request.status());
 }
 
 void Communicator::tell_call_failed(uint32_t sequence, const Status& status) {
@@ -381,11 +440,12 @@ void Communicator::tell_call_failed(uint32_t sequence, const Status& status) {
     if (peer != rank_) send_control(peer, ControlKind::kCallFailed, sequence, status);
 }
 
-void Communicator::send_control(int peer, ControlKind kind, uint32_t sequence, const Status& status) {
+void Communicator::send_control(int peer, ControlKind kind, uint32_t sequence, const Status& status,
+                                uint32_t tag) {
   MessageHead head;
   const auto to = static_cast<size_t>(peer);
-  head.envelope = {numbers_[to], static_cast<uint32_t>(rank_),
-                   MessageIndex{MessageKind::kControl, 0, 0}.pack(), static_cast<uint32_t>(kind)};
+  head.envelope = {numbers_[to], static_cast<uint32_t>(rank_), MessageIndex::control(tag).pack(),
+                   static_cast<uint32_t>(kind)};
   head.frame.call.sequence = sequence;
   head.frame.call.count = static_cast<uint64_t>(status.code());
   engine_.send_control(processes_[to], head, status.message());
@@ -408,6 +468,10 @@ void Communicator::on_control(const MessageHead& head, const std::string& text) 
       } else if (!before(sequence, next_sequence_)) {
         failed_ahead_.push_back({sequence, status});
       }
+      break;
+    case ControlKind::kMessageLost:
+      on_message_lost(head.envelope.source, sequence,
+                      MessageIndex::unpack(head.envelope.index).tag_of_lost(), status);
       break;
   }
 }

@@ -77,9 +77,14 @@ class Communicator {
   bool deliver(Request& request, Incoming& incoming, const MessageHead& head);
   void hold(Incoming& incoming, const MessageHead& head);
   void drop_held_of_ended_calls();
-  void release_early(int source);
+  void release_early(uint32_t source);
+  bool release_held(uint32_t source);
   void bind_held(Request& receive);
-  void send_control(int peer, ControlKind kind, uint32_t sequence, const Status& status);
+  Request* find_unbound(uint32_t source, uint32_t tag);
+  bool is_lost(uint32_t source, uint32_t sequence) const;
+  bool release_lost(uint32_t source);
+  void on_message_lost(uint32_t source, uint32_t sequence, uint32_t tag, const Status& why);
+  void send_control(int peer, ControlKind kind, uint32_t sequence, const Status& status, uint32_t tag = 0);
 
   Engine& engine_;
   int rank_;
@@ -107,6 +112,11 @@ class Communicator {
   std::vector<uint32_t> next_arrival_;         ///< [rank] number of the next message expected from it
   std::vector<Request*> receives_;           ///< in flight, in order of posting
   std::vector<Request*> sends_;              ///< in flight
+  struct LostMessage {
+    uint32_t source, sequence, tag;
+    Status why;
+  };
+  std::vector<LostMessage> lost_;              ///< given up by their senders; no receive has come to them yet
 };
 
 }  // namespace uzip

@@ -44,6 +44,12 @@ struct MessageIndex {
     return {static_cast<MessageKind>(index >> 30), index >> 12 & (kMaxRounds - 1),
             index & (kMaxMessages - 1)};
   }
+
+  /// Of a control message: has neither round nor number, so kMessageLost has its tag there.
+  static MessageIndex control(uint32_t lost_tag) {
+    return {MessageKind::kControl, lost_tag >> 12, lost_tag & (kMaxMessages - 1)};
+  }
+  uint32_t tag_of_lost() const { return round << 12 | message; }
 };
 
 /// Messages of the library to itself, about calls. The frame's call.sequence says which call, its count carries
@@ -51,6 +57,7 @@ struct MessageIndex {
 enum class ControlKind : uint32_t {
   kCallFailed = 1,  ///< the sender gave up the call, so the receiver must as well
   kPeerFailed = 2,  ///< a process died: no call on this communicator can finish
+  kMessageLost = 3, ///< the sender gave up a point to point message; its tag stands in the index
 };
 
 /// A message that came before the communicator, the call or the round that it belongs to.

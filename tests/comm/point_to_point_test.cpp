@@ -219,5 +219,51 @@ TEST(PointToPoint, PiecesOfWrongMessagesAreDropped) {
   EXPECT_EQ(job.fabric().unfinished(), 0u);
 }
 
+// A message that could not be sent must not hold up the ones behind it for ever.
+TEST(PointToPoint, LostMessagesFailTheirReceiveOnly) {
+  const QuietLog quiet;
+  for (const char* codec : {"raw", "lev"}) {
+    uzip_options_t options = UZIP_OPTIONS_INIT;
+    options.codec = codec;
+    options.chunk_bytes = 20000;
+    for (uint64_t lost = 0; lost < 7; ++lost) {
+      for (uint64_t seed = 1; seed <= 4; ++seed) {
+        LoopbackJob job(2, any_wire(seed));
+        job.fabric().fail_send(0, 1, lost, error(UZIP_ERR_TRANSPORT, "the cable is cut"));
+        const std::vector<float> in = numbered(20000, 1);  // four pieces
+        std::vector<std::vector<float>> out(3, std::vector<float>(in.size()));
+        std::vector<Started> started;
+        for (size_t i = 0; i < 3; ++i) {
+          const auto recv = [&] {
+            started.push_back({1, *job.start_recv(1, out[i].data(), in.size(), UZIP_FP32, 0,
+                                                  static_cast<int>(i), &options)});
+          };
+          if (seed % 2 == 0) recv();
+          started.push_back({0, *job.start_send(0, in.data(), in.size(), UZIP_FP32, 1,
+                                                static_cast<int>(i), &options)});
+          if (seed > 2) job.settle();
+          if (seed % 2 == 1) recv();
+        }
+        const auto statuses = job.finish(started);
+        size_t failed = 0;
+        for (size_t i = 0; i < 3; ++i) {
+          const Status& first = statuses[2 * i];
+          const Status& second = statuses[2 * i + 1];
+          ASSERT_EQ(first.code(), second.code()) << first.message() << "\n" << second.message();
+          if (first.ok()) {
+            ASSERT_EQ(out[i], in);
+            continue;
+          }
+          ++failed;
+          ASSERT_EQ(first.code(), UZIP_ERR_TRANSPORT) << first.message();
+          ASSERT_NE(second.message().find("the cable is cut"), std::string::npos);
+        }
+        ASSERT_EQ(failed, 1u) << codec << " " << lost;
+        ASSERT_EQ(job.works(), "");
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace uzip
