@@ -29,11 +29,11 @@ constexpr int kTurnsPerClock = 32;
 constexpr int kTurnsWithoutYield = 40;
 constexpr size_t kMostControlText = 512;
 
-/// A message whose body was copied out of the transport. Incoming::peer is negative for these.
+/// A message whose body was copied out of the transport. Incoming::head_bytes is 0 for these, as for no other.
 struct PreservedBody {
   std::vector<std::byte> bytes;
 };
-bool is_preserved(const Incoming& incoming) { return incoming.peer < 0; }
+bool is_preserved(const Incoming& incoming) { return incoming.head_bytes == 0; }
 
 }  // namespace
 
@@ -270,7 +270,7 @@ void Engine::preserve(Incoming& incoming) {
   if (is_preserved(incoming) || incoming.handle || !incoming.body) return;
   auto* copy = new PreservedBody{{incoming.body, incoming.body + incoming.body_bytes}};
   transport_->discard(incoming);
-  incoming = Incoming{-1, 0, copy->bytes.size(), nullptr, copy->bytes.data(), copy};
+  incoming = Incoming{incoming.peer, 0, copy->bytes.size(), nullptr, copy->bytes.data(), copy};
 }
 
 Result<Progress> Engine::take(Incoming& incoming, std::span<std::byte> dst, Completion* completion) {

@@ -125,6 +125,26 @@ std::vector<CommunicatorHandle> LoopbackJob::make_communicator() {
   return made;
 }
 
+void LoopbackJob::join(std::vector<CommunicatorHandle>& comm, int rank) {
+  const CommunicatorHandle& handle = comm[static_cast<size_t>(rank)];
+  engine(rank).set_communicator(handle.number, handle.comm.get());
+}
+
+void LoopbackJob::join(std::vector<CommunicatorHandle>& comm) {
+  for (int rank = 0; rank < size(); ++rank) join(comm, rank);
+}
+
+void LoopbackJob::leave(std::vector<CommunicatorHandle>& comm, int rank) {
+  CommunicatorHandle& handle = comm[static_cast<size_t>(rank)];
+  if (!handle.comm) return;
+  handle.comm.reset();
+  engine(rank).free_number(handle.number);
+}
+
+void LoopbackJob::leave(std::vector<CommunicatorHandle>& comm) {
+  for (int rank = 0; rank < size(); ++rank) leave(comm, rank);
+}
+
 void LoopbackJob::on_all_ranks(const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size(); ++rank) threads.emplace_back(body, rank);

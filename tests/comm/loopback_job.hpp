@@ -62,8 +62,14 @@ class LoopbackJob {
   std::vector<Status> run(const std::function<uzip_coll_args_t(int rank)>& call,
                           int limit = kStepLimit);
 
-  /// A communicator of all ranks without talking, as a split makes it.
+  /// A communicator of all ranks without talking, in the state in which a split has exchanged the
+  /// numbers; then each rank joins: it can be used and takes messages.
   std::vector<CommunicatorHandle> make_communicator();
+  void join(std::vector<CommunicatorHandle>& comm, int rank);
+  void join(std::vector<CommunicatorHandle>& comm);
+  /// Frees it without talking.
+  void leave(std::vector<CommunicatorHandle>& comm, int rank);
+  void leave(std::vector<CommunicatorHandle>& comm);
 
   /// Runs `body` for each rank in a thread of its own: for calls that wait.
   void on_all_ranks(const std::function<void(int rank)>& body);
