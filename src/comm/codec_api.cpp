@@ -117,6 +117,7 @@ Status decode_reduce(const void* frame, size_t frame_bytes, void* dst, size_t co
   if (!is_reduce_op(op) || op == UZIP_AVG)
     return error(UZIP_ERR_INVALID, "reduction %d is not possible here; allowed are sum, prod, min, max",
                  static_cast<int>(op));
+  if (count == 0) return check_checksum(source.header, std::span<const std::byte>());
   ReduceOperand operands[2];
   operands[0].elements = dst;
   operands[1].header = &source.header;

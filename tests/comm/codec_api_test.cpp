@@ -208,6 +208,8 @@ TEST(CodecApi, NothingNeedsNoMemory) {
   const Bytes frame = encode(UZIP_FP64, "lev", {});
   EXPECT_EQ(frame.size(), kFrameHeaderBytes);
   EXPECT_EQ(uzip_decode(frame.data(), frame.size(), nullptr, 0, UZIP_FP64), UZIP_OK);
+  EXPECT_EQ(uzip_decode_reduce(frame.data(), frame.size(), nullptr, 0, UZIP_FP64, UZIP_SUM),
+            UZIP_OK);
 }
 
 TEST(CodecApi, DecodeReduceGivesTheBitsOfDecodingAndReducing) {

@@ -101,6 +101,7 @@ const std::vector<Specimen>& specimens() {
           {std::string(uzip_dtype_name(type)) + " " + sample_kind_name(kind) + " " + or_null(codec),
            type, std::move(elements), std::move(frame)});
     };
+    add(UZIP_BF16, SampleKind::kGaussian, 0, "lev");
     add(UZIP_INT32, SampleKind::kRandomBits, 17, "lev");
     add(UZIP_FP32, SampleKind::kSpecials, 33, "raw");
     for (const DataTypeInfo& info : datatypes()) {
