@@ -7,6 +7,7 @@
 #include <uzipcoll/uzipcoll.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -49,13 +50,27 @@ struct FrameView {
   size_t bytes() const { return kFrameHeaderBytes + plain.size() + coded.size(); }
 };
 
+/// Of a codec that this library doesn't have, what all codecs have in common is checked.
+Result<FrameHeader> read_header(std::span<const std::byte> bytes) {
+  FrameHeader header;
+  std::memcpy(&header, bytes.data(), kFrameHeaderBytes);
+  if (find_codec(header.codec)) return parse_frame_header(bytes);
+  const uint8_t codec = header.codec;
+  header.codec = find_codec("lev")->id;
+  std::array<std::byte, kFrameHeaderBytes> as_known;
+  write_frame_header(header, as_known);
+  UZIP_ASSIGN_OR_RETURN(header, parse_frame_header(as_known));
+  header.codec = codec;
+  return header;
+}
+
 Result<FrameView> view(const void* frame, size_t frame_bytes) {
   if (!frame) return null_pointer("frame");
   const std::span<const std::byte> all(static_cast<const std::byte*>(frame), frame_bytes);
   if (all.size() < kFrameHeaderBytes)
     return error(UZIP_ERR_CORRUPT, "a frame has at least %zu bytes, here are %zu", kFrameHeaderBytes, frame_bytes);
   FrameView result;
-  UZIP_ASSIGN_OR_RETURN(result.header, parse_frame_header(all.first(kFrameHeaderBytes)));
+  UZIP_ASSIGN_OR_RETURN(result.header, read_header(all.first(kFrameHeaderBytes)));
   const std::span<const std::byte> body = all.subspan(kFrameHeaderBytes);
   const uint64_t plain = result.header.plain_bytes, coded = result.header.coded_bytes;
   if (result.header.flags & kFrameCodedFollows || plain > body.size() || coded > body.size() - plain)
@@ -66,9 +81,14 @@ Result<FrameView> view(const void* frame, size_t frame_bytes) {
   return result;
 }
 
+/// The frame holds what the caller expects, in a codec that is there.
 Status check_contents(const FrameHeader& header, size_t count, DataType type) {
   UZIP_RETURN_IF_ERROR(element_bytes(count, type).status());
-  if (header.type == static_cast<uint8_t>(type) && header.count == count) return Status();
+  if (header.type == static_cast<uint8_t>(type) && header.count == count) {
+    if (find_codec(header.codec)) return Status();
+    return error(UZIP_ERR_UNSUPPORTED, "this library has no codec %u; the frame is of a later version, or damaged",
+                 header.codec);
+  }
   return error(UZIP_ERR_MISMATCH, "the frame holds %llu %s, not %zu %s",
                static_cast<unsigned long long>(header.count),
                datatype_info(static_cast<DataType>(header.type)).name, count, datatype_info(type).name);
@@ -104,10 +124,9 @@ Status decode(const void* frame, size_t frame_bytes, void* dst, size_t count, Da
   UZIP_ASSIGN_OR_RETURN(const FrameView source, view(frame, frame_bytes));
   UZIP_RETURN_IF_ERROR(check_contents(source.header, count, type));
   if (!dst && count) return null_pointer("dst");
-  const Codec* codec = find_codec(source.header.codec);
-  if (!codec) return error(UZIP_ERR_UNSUPPORTED, "this library has no codec %u", source.header.codec);
-  return codec->decode(source.header, source.plain, source.coded,
-                       {static_cast<std::byte*>(dst), count * datatype_size(type)}, scratch());
+  return find_codec(source.header.codec)
+      ->decode(source.header, source.plain, source.coded,
+               {static_cast<std::byte*>(dst), count * datatype_size(type)}, scratch());
 }
 
 Status decode_reduce(const void* frame, size_t frame_bytes, void* dst, size_t count, DataType type, ReduceOp op) {
