@@ -22,15 +22,20 @@ CodecScratch& scratch() {
   return *memory;
 }
 
-/// Bytes of the body's elements, or 0 with an error for what can't be in memory.
+/// True, with their bytes, for elements that can be in memory.
+bool can_exist(size_t count, DataType type, size_t* bytes) {
+  return is_datatype(type) && !__builtin_mul_overflow(count, datatype_size(type), bytes) &&
+         *bytes <= static_cast<size_t>(PTRDIFF_MAX) / 2;
+}
+
+/// Bytes of the body's elements.
 Result<size_t> element_bytes(size_t count, DataType type) {
+  size_t bytes = 0;
+  if (can_exist(count, type, &bytes)) return bytes;
   if (!is_datatype(type))
     return error(UZIP_ERR_INVALID, "data type %d does not exist", static_cast<int>(type));
-  size_t bytes = 0;
-  if (__builtin_mul_overflow(count, datatype_size(type), &bytes) || bytes > static_cast<size_t>(PTRDIFF_MAX) / 2)
-    return error(UZIP_ERR_INVALID, "count %zu of %s is more than memory can hold; a negative number?", count,
-                 datatype_info(type).name);
-  return bytes;
+  return error(UZIP_ERR_INVALID, "count %zu of %s is more than memory can hold; a negative number?", count,
+               datatype_info(type).name);
 }
 
 size_t frame_bound(size_t count, DataType type, size_t bytes) {
@@ -174,8 +179,8 @@ using namespace uzip;
 extern "C" {
 
 size_t uzip_encode_bound(size_t count, uzip_dtype_t dtype) {
-  const Result<size_t> bytes = element_bytes(count, dtype);
-  return bytes.ok() ? frame_bound(count, dtype, *bytes) : 0;
+  size_t bytes = 0;
+  return can_exist(count, dtype, &bytes) ? frame_bound(count, dtype, bytes) : 0;
 }
 
 uzip_status_t uzip_encode(const void* src, size_t count, uzip_dtype_t dtype, const char* codec, void* dst,
