@@ -78,9 +78,12 @@ Result<FrameView> view(const void* frame, size_t frame_bytes) {
   UZIP_ASSIGN_OR_RETURN(result.header, read_header(all.first(kFrameHeaderBytes)));
   const std::span<const std::byte> body = all.subspan(kFrameHeaderBytes);
   const uint64_t plain = result.header.plain_bytes, coded = result.header.coded_bytes;
-  if (result.header.flags & kFrameCodedFollows || plain > body.size() || coded > body.size() - plain)
-    return error(UZIP_ERR_CORRUPT, "the frame is cut off: %zu bytes behind its header, %llu + %llu are missing or part",
-                 body.size(), static_cast<unsigned long long>(plain), static_cast<unsigned long long>(coded));
+  if (result.header.flags & kFrameCodedFollows)
+    return error(UZIP_ERR_CORRUPT, "the frame is only the first part of one: its coded part is missing");
+  if (plain > body.size() || coded > body.size() - plain)
+    return error(UZIP_ERR_CORRUPT, "the frame is cut off: %llu of its %llu bytes are missing",
+                 static_cast<unsigned long long>(plain + coded - body.size()),
+                 static_cast<unsigned long long>(kFrameHeaderBytes + plain + coded));
   result.plain = body.first(plain);
   result.coded = body.subspan(plain, coded);
   return result;
