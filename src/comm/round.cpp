@@ -94,25 +94,46 @@ void Round::execute(uint32_t index) {
 }
 
 void Round::settle(uint32_t index, const Result<Progress>& result) {
-  if (!result.ok()) return request_.fail(result.status());
+  if (!result.ok()) return fail(index, result.status());
   if (*result == Progress::kPending) {
     ++pending_;
   } else {
-    retire(index);
+    finish(index);
   }
+}
+
+/// Fails the request with the rank that the step has to do with.
+void Round::fail(uint32_t index, const Status& status) {
+  const Step& step = schedule_->schedule.steps[index];
+  const int peer = step.verb == Verb::kDecode ? wires_[step.src.offset].peer : step.peer;
+  if (peer < 0) return request_.fail(status);
+  const char* direction = step.verb == Verb::kSend ? "to" : "from";
+  request_.fail(status.with_context(std::string("message ") + direction + " rank " +
+                                    std::to_string(request_.peer_rank(peer))));
 }
 
 void Round::on_completion(Completion* self, const Status& status) {
   auto* state = reinterpret_cast<StepState*>(self);  // its first member
   Round& round = *state->round;
   --round.pending_;
-  if (!status.ok()) {
-    round.request_.fail(status);
-  } else if (!round.dead_) {
-    round.retire(state->step);
+  if (round.dead_) {
+    // Only drained.
+  } else if (!status.ok()) {
+    round.fail(state->step, status);
+  } else {
+    round.finish(state->step);
     round.drain();
   }
   round.request_.on_drained();
+}
+
+/// The step has done its work. What a codec did not look at is compared with its checksum here.
+void Round::finish(uint32_t index) {
+  const Step& step = schedule_->schedule.steps[index];
+  const FrameHeader& frame = steps_[index].frame;
+  if (step.verb == Verb::kRecv && step.dst.slot != Slot::kWire && frame.flags & kFrameHasChecksum)
+    if (Status status = check_checksum(frame, bytes_at(step.dst)); !status.ok()) return fail(index, status);
+  retire(index);
 }
 
 void Round::retire(uint32_t index) {
@@ -160,6 +181,8 @@ Status Round::check_frame(const Step& step, const FrameHeader& frame, size_t bod
   if (frame.count != elements)
     return error(UZIP_ERR_MISMATCH, "a frame of %llu elements came where %zu were expected",
                  static_cast<unsigned long long>(frame.count), elements);
+  if (elements > 0 && request_.engine().config().checksum && !(frame.flags & kFrameHasChecksum))
+    return error(UZIP_ERR_CORRUPT, "a frame came without a checksum, although UZIP_CHECKSUM is set");
   const bool raw = frame.codec == kCodecRaw;
   const Codec* planned = request_.plan().codec;
   if (!raw && (step.dst.slot != Slot::kWire || !planned || frame.codec != planned->id))
@@ -192,7 +215,8 @@ Result<Progress> Round::send(const Step& step, StepState& state) {
   std::span<const std::byte> body;
   if (step.src.slot != Slot::kWire) {
     frame = raw_frame_header(request_.type(), step.src.length);
-    if (step.src.length) body = {address(step.src), frame.plain_bytes};
+    body = bytes_at(step.src);
+    if (step.src.length && request_.engine().config().checksum) add_checksum(body, frame);
   } else {
     const WireState& wire = wires_[step.src.offset];
     frame = wire.header;
@@ -226,6 +250,7 @@ Result<Progress> Round::receive(const Step& step, StepState& state) {
     }
     if (!wire.has_part || step.part == Part::kCoded) wire.header = state.frame;
     wire.has_part = step.part != Part::kWhole;
+    wire.peer = step.peer;
     memory = wire_memory(step.dst.offset, step.part);
   } else if (step.dst.length) {
     memory = address(step.dst);
@@ -266,6 +291,8 @@ Result<Progress> Round::encode(const Step& step, StepState& state) {
     wire.header = raw_frame_header(task.type, task.count);
     wire.raw = static_cast<const std::byte*>(task.src);
   }
+  if (step.part != Part::kCoded && request_.engine().config().checksum)
+    add_checksum(bytes_at(step.src), wire.header);
   return progress;
 }
 
@@ -299,6 +326,10 @@ std::byte* Round::address(const Slice& slice) const {
                                                  : output_;
   if (!base) return request_.block_address(slice, *schedule_, number_);
   return base + slice.offset * datatype_size(request_.type());
+}
+
+std::span<const std::byte> Round::bytes_at(const Slice& slice) const {
+  return {address(slice), slice.length * datatype_size(request_.type())};
 }
 
 std::byte* Round::wire_memory(size_t place, Part part) const {

@@ -59,13 +59,16 @@ class Round {
     FrameHeader header;
     const std::byte* raw = nullptr;  ///< encoding was abandoned: the frame's body is the elements here
     bool has_part = false;           ///< received: one of two parts, whose plain_bytes are in the header
+    int peer = -1;                   ///< received: from whom
   };
 
   void make_ready(uint32_t step);
   void drain();
   void execute(uint32_t step);
+  void finish(uint32_t step);
   void retire(uint32_t step);
   void settle(uint32_t step, const Result<Progress>& result);
+  void fail(uint32_t step, const Status& status);
   static void on_completion(Completion* self, const Status& status);
 
   Result<Progress> send(const Step& step, StepState& state);
@@ -76,6 +79,7 @@ class Round {
   Status check_frame(const Step& step, const FrameHeader& frame, size_t body_bytes) const;
 
   std::byte* address(const Slice& slice) const;
+  std::span<const std::byte> bytes_at(const Slice& slice) const;
   std::byte* wire_memory(size_t place, Part part) const;
 
   Request& request_;

@@ -192,31 +192,35 @@ bool CollCase::guards_hold(const Rank& rank) const {
   return true;
 }
 
-std::string CollCase::check() const {
-  const bool known = gathers() || shape_.values == Values::kExact || ranks_.size() == 1;
-  for (size_t r = 0; r < ranks_.size(); ++r) {
-    const Rank& rank = ranks_[r];
-    const std::string who = describe() + ", rank " + std::to_string(r) + ": ";
-    if (known && shape_.values == Values::kExact) {
-      const std::vector<unsigned char> right = expected(r);
-      for (size_t i = 0; i < right.size(); ++i) {
-        if (result(r)[i] != right[i]) return who + "element " + std::to_string(i / element_);
-      }
-    } else if (gathers()) {
-      const std::vector<unsigned char> right = expected(r);
-      if (!std::equal(right.begin(), right.end(), result(r))) return who + "bits were changed";
-    } else if (shape_.coll == UZIP_ALLREDUCE && r > 0) {
-      if (!std::equal(result(r), result(r) + result_bytes(r), result(0))) {
-        return who + "differs from rank 0";
-      }
+std::string CollCase::check_result(size_t rank) const {
+  if (gathers() || shape_.values == Values::kExact) {
+    const std::vector<unsigned char> right = expected(rank);
+    for (size_t i = 0; i < right.size(); ++i) {
+      if (result(rank)[i] != right[i])
+        return "element " + std::to_string(i / element_) + " is wrong";
     }
-    if (!guards_hold(rank)) return who + "wrote beyond its buffer";
-    if (rank.placement == Placement::kApart &&
-        !std::equal(rank.input.begin(), rank.input.end(), rank.src)) {
-      return who + "changed its source";
+  } else if (shape_.coll == UZIP_ALLREDUCE) {
+    if (!std::equal(result(rank), result(rank) + result_bytes(rank), result(0))) {
+      return "differs from rank 0";
     }
   }
   return "";
+}
+
+std::string CollCase::check(int rank) const {
+  const Rank& r = ranks_[static_cast<size_t>(rank)];
+  std::string wrong = check_result(static_cast<size_t>(rank));
+  if (!guards_hold(r)) wrong += ", wrote beyond its buffer";
+  if (r.placement == Placement::kApart && !std::equal(r.input.begin(), r.input.end(), r.src)) {
+    wrong += ", changed its source";
+  }
+  return wrong.empty() ? "" : describe() + ", rank " + std::to_string(rank) + ": " + wrong;
+}
+
+std::string CollCase::check() const {
+  std::string wrong;
+  for (size_t r = 0; r < ranks_.size() && wrong.empty(); ++r) wrong = check(static_cast<int>(r));
+  return wrong;
 }
 
 uint64_t CollCase::hash() const {

@@ -48,6 +48,7 @@ class CollCase {
   /// "" if the result of every rank is right, sources and guards are untouched. Of reductions of
   /// other than exact values only that all ranks have the same.
   std::string check() const;
+  std::string check(int rank) const;
   /// Of all results.
   uint64_t hash() const;
 
@@ -76,6 +77,7 @@ class CollCase {
   std::vector<unsigned char> expected(size_t rank) const;
   double exact_value(size_t rank, size_t index) const;
   double reduced_value(size_t index) const;
+  std::string check_result(size_t rank) const;
   bool guards_hold(const Rank& rank) const;
 
   const CaseShape shape_;
