@@ -6,8 +6,8 @@
 #define UZIP_ALGORITHMS(X)        \
   X(allreduce_two_shot)           \
   X(allreduce_ring)               \
-  X(allreduce_recursive_doubling) \
   X(allreduce_one_shot)           \
+  X(allreduce_recursive_doubling) \
   X(reduce_scatter_two_shot)      \
   X(reduce_scatter_ring)          \
   X(allgather_two_shot)           \

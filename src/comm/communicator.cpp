@@ -64,6 +64,7 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   CallShape shape{args.kind, args.type, args.in_place, ranks, args.count, args.counts, args.options};
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
+  prepared->direct = DirectExchange::suits(prepared->plan);
   if (engine_.config().trace) log(LogLevel::kTrace, "%s", selector_.explain(prepared->plan).c_str());
   if (plans_.size() < kCachedPlans) plans_.emplace_back();
   plans_[next_plan_] = prepared;
@@ -73,7 +74,7 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
 }
 
 Result<Request*> Communicator::start(CollArgs&& args) {
-  UZIP_RETURN_IF_ERROR(health_.with_context(call_name(args.kind)));
+  if (!health_.ok()) return health_.with_context(call_name(args.kind));
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, plan_for(args));
   CallStamp stamp;
   stamp.coll = static_cast<uint8_t>(args.kind == CallKind::kRecv ? CallKind::kSend : args.kind);

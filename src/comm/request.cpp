@@ -25,6 +25,11 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
   bound_ = args_.kind != CallKind::kRecv;
   status_ = Status();
   payload_bytes_ = wire_bytes_ = 0;
+  if (prepared_->direct) {
+    exchange_.start();
+    if (!ended()) comm_->offer_held(*this, 0);
+    return;
+  }
   while (rounds_.size() < plan().window) rounds_.push_back(std::make_unique<Round>(*this));
   if (bound_) advance();
 }
@@ -61,6 +66,8 @@ void Request::advance() {
 
 void Request::on_round_finished() { advance(); }
 
+int Request::rank() const { return comm_->rank(); }
+
 void Request::finish() {
   finished_ = true;
   if (args_.result_moves) {
@@ -84,6 +91,8 @@ Request::Answer Request::on_message(Incoming& incoming, const FrameHeader& frame
                                         uint32_t round, uint32_t message) {
   if (finished_ || !status_.ok()) return Answer::kRefused;
   if (round >= plan().rounds) return Answer::kRefused;
+  if (prepared_->direct)
+    return message == 0 && exchange_.on_message(incoming, frame, source) ? Answer::kTaken : Answer::kRefused;
   if (round >= next_round_) return Answer::kLater;
   Round& running = *rounds_[round % plan().window];
   if (!running.active() || running.number() != round) return Answer::kRefused;
@@ -94,6 +103,7 @@ void Request::fail(const Status& status, bool tell_others) {
   if (finished_ || !status_.ok()) return;
   status_ = status.with_context(describe());
   failed_at_ = std::chrono::steady_clock::now();
+  exchange_.abandon();
   for (const auto& round : rounds_) round->abandon();
   if (tell_others && comm_) comm_->tell_call_failed(*this);
   if (comm_) comm_->on_request_ended(*this);
@@ -111,7 +121,8 @@ void Request::on_drained() {
 }
 
 bool Request::drained() const {
-  return std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round->pending() == 0; });
+  return exchange_.pending() == 0 &&
+         std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round->pending() == 0; });
 }
 
 bool Request::done() const {
@@ -157,6 +168,7 @@ std::vector<int> Request::waits_for() const {
   std::vector<int> result;
   if (!bound_) return {args_.peer};
   std::vector<bool> ranks(static_cast<size_t>(plan().shape.size));
+  exchange_.waits_for(ranks);
   for (const auto& round : rounds_) {
     if (plan().point_to_point() && round->active()) return {args_.peer};
     round->waits_for(ranks);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/coll_args.hpp"
+#include "comm/direct_exchange.hpp"
 #include "comm/message_head.hpp"
 #include "comm/plan.hpp"
 #include "comm/round.hpp"
@@ -20,7 +21,7 @@ class Engine;
 
 class Request {
  public:
-  explicit Request(Engine& engine) : engine_(engine) {}
+  explicit Request(Engine& engine) : engine_(engine), exchange_(*this) {}
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
@@ -64,6 +65,7 @@ class Request {
   DataType type() const { return args_.type; }
   ReduceOp reduce_op() const { return args_.op; }
   int size() const { return plan().shape.size; }
+  int rank() const;
   size_t peer_index(int rank) const {
     return static_cast<size_t>(plan().point_to_point() ? kPeerInSchedule : rank);
   }
@@ -74,6 +76,7 @@ class Request {
   Result<Progress> send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
                         std::span<const std::byte> body, Completion* completion);
   void on_round_finished();
+  void on_exchanged() { finish(); }
   void on_drained();
 
   // For Communicator.
@@ -92,6 +95,7 @@ class Request {
   std::shared_ptr<PreparedPlan> prepared_;
   CallStamp stamp_;
   std::vector<std::unique_ptr<Round>> rounds_;  ///< round k runs in rounds_[k % window]
+  DirectExchange exchange_;                     ///< instead of rounds, for small calls
   uint32_t next_round_ = 0;
   bool bound_ = false;
   bool finished_ = false;

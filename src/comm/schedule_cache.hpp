@@ -38,6 +38,7 @@ struct PreparedSchedule {
 struct PreparedPlan {
   Plan plan;
   std::shared_ptr<const PreparedSchedule> schedules[2][2];  ///< [split][last]
+  bool direct = false;  ///< done by DirectExchange, without a schedule
 };
 
 /// Keeps the most recently used schedules of one rank of one communicator.
