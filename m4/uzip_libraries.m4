@@ -155,3 +155,9 @@ AC_DEFUN([UZIP_CHECK_GTEST], [
     [uzip_gtest_summary="no (Debian, Ubuntu: libgtest-dev)"])
   AM_CONDITIONAL([HAVE_GTEST], [test "x$uzip_have_gtest" = xyes])
 ])
+
+dnl Google Benchmark, for perf/codec.
+AC_DEFUN([UZIP_CHECK_BENCHMARK], [
+  PKG_CHECK_MODULES([BENCHMARK], [benchmark], [uzip_have_benchmark=yes], [uzip_have_benchmark=no])
+  AM_CONDITIONAL([HAVE_BENCHMARK], [test "x$uzip_have_benchmark" = xyes])
+])

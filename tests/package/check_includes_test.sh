@@ -29,6 +29,7 @@ clean_tree() {
   put src/mpi/glue.cpp '#include <mpi.h>' '#include <uzipcoll/uzipcoll_mpi.h>' '#include "comm/engine.cpp"'
   put src/base/sources.am '# never -ffast-math' 'base_sources ='
   put perf/allreduce.cpp '#include <uzipcoll/uzipcoll.h>' '#include <mpi.h>' '#include "perf_data.hpp"'
+  put perf/codec.cpp '#include "codec/raw.hpp"' '#include "base/status.hpp"' '#include <benchmark/benchmark.h>'
   put perf/perf_data.hpp '#include <vector>'
   put tests/base/status_test.cpp '#include "base/status.hpp"' '#include <gtest/gtest.h>'
 }
@@ -70,6 +71,8 @@ finds src/comm/x.cpp:3 "UCX outside src/ucx" src/comm/x.cpp '/* one' 'two */' '#
 finds src/comm/x.cpp:1 "MPI outside src/mpi" src/comm/x.cpp '#include <mpi.h>'
 finds src/gpu/x.cpp:1 "gpu that includes ucx" src/gpu/x.cpp '#include "ucx/worker.hpp"'
 finds perf/x.cpp:1 "perf that includes src" perf/x.cpp '#include "base/status.hpp"'
+finds perf/codec.cpp:1 "the codec's benchmark that includes more" perf/codec.cpp '#include "comm/engine.cpp"'
+finds perf/x/codec.cpp:1 "another codec.cpp that includes src" perf/x/codec.cpp '#include "codec/raw.hpp"'
 finds examples/x.c:1 "an example that includes src" examples/x.c '#include "../src/base/status.hpp"'
 finds include/uzipcoll/x.h:1 "a public header that includes MPI" include/uzipcoll/x.h '#include <mpi.h>'
 finds src/comm/x.cpp:1 "an include of nothing" src/comm/x.cpp '#include "nowhere.hpp"'
