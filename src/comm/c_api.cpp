@@ -56,10 +56,11 @@ Status create(Result<std::unique_ptr<Bootstrap>> bootstrap, const Config& config
 template <class Validate>
 Status run(uzip_comm_t comm, const Validate& validate) {
   UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
-  UZIP_ASSIGN_OR_RETURN(CollArgs args, validate(handle->comm->context()));
+  Result<CollArgs> args = validate(handle->comm->context());
+  if (!args.ok()) return args.status();
   Engine& engine = *handle->engine;
   std::unique_lock lock(engine.mutex());
-  UZIP_ASSIGN_OR_RETURN(Request* const request, handle->comm->start(std::move(args)));
+  UZIP_ASSIGN_OR_RETURN(Request* const request, handle->comm->start(std::move(*args)));
   engine.wait(*request, lock);
   const Status status = request->status();
   engine.release(request);

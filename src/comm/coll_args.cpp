@@ -242,14 +242,15 @@ Result<CodecChoice> parse_codec_choice(const std::string& name) {
 
 Result<CollArgs> validate_collective(const uzip_coll_args_t& user, const CallContext& context) {
   UZIP_RETURN_IF_ERROR(check_struct_size(user, "uzip_coll_args_t"));
-  CollArgs args;
+  Result<CollArgs> result{CollArgs()};  // filled in where it is returned from: small calls feel a copy
+  CollArgs& args = *result;
   UZIP_ASSIGN_OR_RETURN(args.kind, kind_of(user.coll));
   const Coll coll = coll_of(args.kind);
   UZIP_ASSIGN_OR_RETURN(args.options,
                         read_options(user.options, &coll, context.defaults[static_cast<int>(coll)]));
   if (user.info) UZIP_RETURN_IF_ERROR(check_struct_size(*user.info, "uzip_coll_info_t"));
   args.info = user.info;
-  if (args.kind == CallKind::kBarrier) return args;
+  if (args.kind == CallKind::kBarrier) return result;
 
   UZIP_RETURN_IF_ERROR(check_type(user.dtype));
   args.type = user.dtype;
@@ -260,7 +261,7 @@ Result<CollArgs> validate_collective(const uzip_coll_args_t& user, const CallCon
   args.count = user.count;
   UZIP_RETURN_IF_ERROR(args.kind == CallKind::kAllreduce ? bind_allreduce(user.src, user.dst, args)
                                                          : bind_blocked(user, context, args));
-  return args;
+  return result;
 }
 
 Result<CollArgs> validate_send(const void* src, size_t count, DataType type, int dest, int tag,

@@ -24,9 +24,9 @@ constexpr uint32_t kGenerationMask = (1u << (32 - kPlaceBits)) - 1;
 /// The lock is held meanwhile: another thread's call on a communicator of the same job may have to wait for so long.
 constexpr std::chrono::milliseconds kLongestSleep{10};
 constexpr int kTurnsPerClock = 32;
-/// Idle turns before the first yield when there is a core for every rank: about two microseconds, since a yield
-/// costs as much as a message over shared memory.
-constexpr int kTurnsWithoutYield = 40;
+/// Idle turns before the first yield when there is a core for every rank: some ten microseconds. A yield costs as much
+/// as a message over shared memory, and more when it comes just before the message.
+constexpr int kTurnsWithoutYield = 200;
 constexpr size_t kMostControlText = 512;
 
 /// A message whose body was copied out of the transport. Incoming::head_bytes is 0 for these, as for no other.
