@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -234,6 +235,31 @@ TEST(CodecApi, DecodeReduceGivesTheBitsOfDecodingAndReducing) {
           }
         }
       }
+    }
+  }
+}
+
+TEST(CodecApi, NoAlignmentIsNeeded) {
+  constexpr size_t kCount = 5000;
+  for (const DataTypeInfo& info : datatypes()) {
+    const Bytes elements = make_sample(info.type, SampleKind::kSparse, kCount);
+    const Bytes frame = encode(info.type, "lev:smallest", elements);
+    for (size_t shift : {1, 3}) {
+      Bytes src(shift, 0), dst(shift + elements.size()),
+          room(shift + uzip_encode_bound(kCount, info.type));
+      src.insert(src.end(), elements.begin(), elements.end());
+      size_t bytes = 0;
+      ASSERT_EQ(uzip_encode(&src[shift], kCount, info.type, "lev:smallest", &room[shift],
+                            room.size() - shift, &bytes),
+                UZIP_OK);
+      ASSERT_EQ(Bytes(room.begin() + static_cast<ptrdiff_t>(shift),
+                      room.begin() + static_cast<ptrdiff_t>(shift + bytes)),
+                frame);
+      ASSERT_EQ(uzip_decode(&room[shift], bytes, &dst[shift], kCount, info.type), UZIP_OK);
+      ASSERT_EQ(std::memcmp(&dst[shift], elements.data(), elements.size()), 0);
+      ASSERT_EQ(uzip_decode_reduce(&room[shift], bytes, &dst[shift], kCount, info.type, UZIP_MIN),
+                UZIP_OK);
+      ASSERT_EQ(std::memcmp(&dst[shift], elements.data(), elements.size()), 0);
     }
   }
 }
