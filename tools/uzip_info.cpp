@@ -4,6 +4,7 @@
 #include "base/config.hpp"
 #include "base/cpu.hpp"
 #include "codec/codec.hpp"
+#include "file_report.hpp"
 
 #include <uzipcoll/uzipcoll.h>
 
@@ -26,7 +27,8 @@ using uzip::SettingInfo;
 
 enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
 
-constexpr const char* kSynopsis = "usage: uzip_info [-vbaCh] [-c [--names]]\n";
+constexpr const char* kSynopsis =
+    "usage: uzip_info [-vbaCh] [-c [--names]] [--frame FILE] [--ratio FILE TYPE]\n";
 
 constexpr const char* kHelp =
     "Tells about this installation of libuzipcoll; without an option, briefly all of it.\n"
@@ -38,6 +40,9 @@ constexpr const char* kHelp =
     "      --names       with -c: the names only\n"
     "  -a, --algorithms  algorithms, for UZIP_ALGORITHM and uzip_options_t\n"
     "  -C, --codecs      codecs, for UZIP_CODEC and uzip_options_t\n"
+    "      --frame FILE  the frames in a file that uzip_encode() wrote\n"
+    "      --ratio FILE TYPE\n"
+    "                    speed and size with each codec of a file of elements\n"
     "  -h, --help        this text\n";
 
 void print_version() {
@@ -135,6 +140,20 @@ bool print_everything() {
   return print_settings(true);
 }
 
+bool succeeded(const uzip::Status& status) {
+  if (status.ok()) return true;
+  std::fflush(stdout);
+  std::fprintf(stderr, "uzip_info: %s\n", status.message().c_str());
+  return false;
+}
+
+// With the instruction set that the settings ask for.
+bool print_ratios(const char* path, const char* type_name) {
+  Config config;
+  return read_config(config) && succeeded(uzip::set_cpu_target(config.cpu)) &&
+         succeeded(uzip::print_ratios(path, type_name));
+}
+
 struct Choice {
   bool version = false;
   bool build = false;
@@ -143,18 +162,45 @@ struct Choice {
   bool algorithms = false;
   bool codecs = false;
   bool help = false;
+  const char* frame_file = nullptr;
+  const char* ratio_file = nullptr;
+  const char* ratio_type = nullptr;
 
-  bool is_empty() const { return !(version || build || settings || algorithms || codecs || help); }
+  bool is_empty() const {
+    return !(version || build || settings || algorithms || codecs || help ||
+             frame_file != nullptr || ratio_file != nullptr);
+  }
 };
+
+// The arguments behind the options, and the options that go together.
+bool check_arguments(int argc, char** argv, Choice& choice) {
+  if (choice.ratio_file != nullptr) {
+    if (optind == argc) {
+      std::fprintf(stderr, "uzip_info: --ratio FILE needs the type of the elements behind it\n");
+      return false;
+    }
+    choice.ratio_type = argv[optind++];
+  }
+  if (optind < argc) {
+    std::fprintf(stderr, "uzip_info: unexpected argument '%.64s'\n", argv[optind]);
+    return false;
+  }
+  if (choice.names && !choice.settings) {
+    std::fprintf(stderr, "uzip_info: --names goes with -c\n");
+    return false;
+  }
+  return true;
+}
 
 // False after a wrong option, which getopt_long has already complained about.
 bool parse_options(int argc, char** argv, Choice& choice) {
-  constexpr int kNames = 256;
+  enum LongOption { kNames = 256, kFrame, kRatio };
   static constexpr option kOptions[] = {
-      {"version", no_argument, nullptr, 'v'},    {"build", no_argument, nullptr, 'b'},
-      {"settings", no_argument, nullptr, 'c'},   {"names", no_argument, nullptr, kNames},
-      {"algorithms", no_argument, nullptr, 'a'}, {"codecs", no_argument, nullptr, 'C'},
-      {"help", no_argument, nullptr, 'h'},       {nullptr, 0, nullptr, 0},
+      {"version", no_argument, nullptr, 'v'},        {"build", no_argument, nullptr, 'b'},
+      {"settings", no_argument, nullptr, 'c'},       {"names", no_argument, nullptr, kNames},
+      {"algorithms", no_argument, nullptr, 'a'},     {"codecs", no_argument, nullptr, 'C'},
+      {"help", no_argument, nullptr, 'h'},           {"frame", required_argument, nullptr, kFrame},
+      {"ratio", required_argument, nullptr, kRatio}, {nullptr, 0, nullptr, 0},
   };
   for (int option; (option = getopt_long(argc, argv, "vbcaCh", kOptions, nullptr)) != -1;) {
     switch (option) {
@@ -179,19 +225,17 @@ bool parse_options(int argc, char** argv, Choice& choice) {
       case 'h':
         choice.help = true;
         break;
+      case kFrame:
+        choice.frame_file = optarg;
+        break;
+      case kRatio:
+        choice.ratio_file = optarg;
+        break;
       default:
         return false;
     }
   }
-  if (optind < argc) {
-    std::fprintf(stderr, "uzip_info: unexpected argument '%.64s'\n", argv[optind]);
-    return false;
-  }
-  if (choice.names && !choice.settings) {
-    std::fprintf(stderr, "uzip_info: --names goes with -c\n");
-    return false;
-  }
-  return true;
+  return check_arguments(argc, argv, choice);
 }
 
 bool print_chosen(const Choice& choice) {
@@ -205,7 +249,10 @@ bool print_chosen(const Choice& choice) {
   if (choice.algorithms) print_algorithms(false);
   if (choice.codecs) print_codecs(false);
   if (choice.settings && choice.names) print_names();
-  return !choice.settings || choice.names || print_settings(false);
+  if (choice.settings && !choice.names && !print_settings(false)) return false;
+  if (choice.frame_file != nullptr && !succeeded(uzip::print_frames(choice.frame_file)))
+    return false;
+  return choice.ratio_file == nullptr || print_ratios(choice.ratio_file, choice.ratio_type);
 }
 
 }  // namespace

@@ -53,6 +53,79 @@ expect "an unknown option is an error with usage" 2 "" "usage: uzip_info" "$info
 expect "an unknown long option is an error with usage" 2 "" "usage: uzip_info" "$info" --frobnicate
 expect "an argument is an error with usage" 2 "" "unexpected argument 'more'" "$info" -v more
 expect "--names without -c is an error" 2 "" "--names goes with -c" "$info" --names
+
+# error_line NAME STDERR_HAS COMMAND...: exit status 1, nothing on standard output, and one line that has the text.
+error_line() {
+  name=$1 err=$2
+  shift 2
+  expect "$name" 1 "" "$err" "$@"
+  if [ "$(wc -l <"$work/err")" -ne 1 ]; then
+    cat "$work/err"
+    echo "not ok - $name, in one line"
+    status=1
+  fi
+}
+# true_that NAME TEST...
+true_that() {
+  name=$1
+  shift
+  if "$@"; then echo "ok - $name"; else cat "$work/out"; echo "not ok - $name"; status=1; fi
+}
+is_ratio() {
+  case $1 in 0.[0-9][0-9][0-9]) ;; *) return 1 ;; esac
+}
+last_word() { tail -n 1 "$work/out" | awk '{ print $NF }'; }
+
+tensor=$top_srcdir/tests/data/tensors/weight_bf16.bin
+: >"$work/empty"
+head -c 1001 "$tensor" >"$work/odd"
+expect "--ratio tells of each setting" 0 "lev:smallest" "" "$info" --ratio "$tensor" bf16
+true_that "--ratio ends with a decimal number" is_ratio "$(last_word)"
+true_that "--ratio has a line for the file, a title and one for each setting" \
+  test "$(wc -l <"$work/out")" -eq 6
+true_that "raw is as large as the elements and its header" \
+  test "$(awk '$1 == "raw" { print $4, $5 }' "$work/out")" = "65600 1.001"
+cat "$tensor" "$tensor" "$tensor" "$work/odd" "$work/odd" >"$work/pieces"
+expect "--ratio takes a file in pieces" 0 "99305 bf16, 198610 bytes" "" "$info" --ratio "$work/pieces" bfloat16
+true_that "each piece is a frame" test "$(awk '$1 == "raw" { print $4 }' "$work/out")" -eq $((198610 + 2 * 64))
+expect "--ratio takes types that are not compressed" 0 "lev:smallest" "" "$info" --ratio "$tensor" int32
+true_that "these are as large as before" test "$(last_word)" = 1.001
+expect "--ratio follows UZIP_CPU" 0 "lev:smallest" "" env UZIP_CPU=scalar "$info" --ratio "$tensor" bf16
+error_line "--ratio refuses a bad setting" "UZIP_CPU='nonsense' is not allowed" \
+  env UZIP_CPU=nonsense "$info" --ratio "$tensor" bf16
+error_line "--ratio refuses an unknown type" "there is no type 'bf17'; allowed are int8, uint8, " \
+  "$info" --ratio "$tensor" bf17
+error_line "--ratio wants a file that is there" "$work/nowhere: No such file" "$info" --ratio "$work/nowhere" bf16
+error_line "--ratio wants a file, not a folder" "$work: not a regular file" "$info" --ratio "$work" bf16
+error_line "--ratio wants a file with something in it" "$work/empty: the file is empty" \
+  "$info" --ratio "$work/empty" bf16
+error_line "--ratio wants whole elements" "$work/odd: 1001 bytes are not a whole number of bf16 elements" \
+  "$info" --ratio "$work/odd" bf16
+expect "--ratio without a type is an error with usage" 2 "" "--ratio FILE needs the type" "$info" --ratio "$tensor"
+expect "--ratio without a file is an error with usage" 2 "" "requires an argument" "$info" --ratio
+expect "something behind the type is an error with usage" 2 "" "unexpected argument 'more'" \
+  "$info" --ratio "$tensor" bf16 more
+
+frames=$top_srcdir/tests/golden/frames
+cat "$frames"/*.frame >"$work/frames"
+cat "$work/frames" "$work/frames" "$work/frames" >"$work/many"
+expect "--frame tells of a frame" 0 "lev      bf16                700          704          336         1104   0.789" "" \
+  "$info" --frame "$frames/one_level_bf16.frame"
+true_that "one frame has a title, a line and a sum" test "$(wc -l <"$work/out")" -eq 3
+expect "--frame tells of all frames" 0 "raw      int32" "" "$info" --frame "$work/frames"
+true_that "the sum has the size of the file" \
+  test "$(tail -n 1 "$work/out" | awk '{ print $6 }')" -eq "$(wc -c <"$work/frames")"
+expect "--frame is brief about many" 0 "...  and 13 more" "" "$info" --frame "$work/many"
+true_that "many frames have twenty lines" test "$(grep -c '^ *[0-9][0-9]*  ' "$work/out")" -eq 20
+error_line "--frame refuses what is no frame" "$tensor: frame 0 at byte 0: frame header: magic" \
+  "$info" --frame "$tensor"
+error_line "--frame wants a file with something in it" "$work/empty: the file is empty" "$info" --frame "$work/empty"
+error_line "--frame wants a file that is there" "$work/nowhere: No such file" "$info" --frame "$work/nowhere"
+{ cat "$frames/one_level_bf16.frame"; head -c 100 "$frames/one_level_bf16.frame"; } >"$work/cut"
+expect "--frame finds a frame that is cut off" 1 "0.789" "frame 1 at byte 1104: the frame is cut off" \
+  "$info" --frame "$work/cut"
+expect "--frame without a file is an error with usage" 2 "" "requires an argument" "$info" --frame
+
 if [ -w /dev/full ]; then
   expect "output that cannot be written is an error" 1 "" "cannot write" \
     sh -c 'exec "$0" -c >/dev/full' "$info"
