@@ -139,7 +139,13 @@ bool Communicator::on_message(Incoming& incoming, const MessageHead& head) {
         head.envelope.source);
     return false;
   }
-  switch (MessageIndex::unpack(head.envelope.index).kind) {
+  const MessageKind kind = MessageIndex::unpack(head.envelope.index).kind;
+  if (!health_.ok() && kind != MessageKind::kControl) return false;  // nobody waits for anything any more
+  if (const auto frame = parse_frame_header(std::as_bytes(std::span(&head.frame, 1))); !frame.ok()) {
+    on_bad_frame(head, frame.status());
+    return false;
+  }
+  switch (kind) {
     case MessageKind::kCollective: return on_collective(incoming, head);
     case MessageKind::kPointToPoint: return on_point_to_point(incoming, head);
     case MessageKind::kControl: engine_.take_control(incoming, head); return true;
@@ -399,34 +405,44 @@ bool Communicator::release_lost(uint32_t source) {
 
 // ---- Failures --------------------------------------------------------------------------------------------
 
-void Communicator::on_bad_message(const Envelope& envelope, uint32_t sequence, const Status& why) {
-  const MessageIndex index = MessageIndex::unpack(envelope.index);
-  const Status status = why.with_context("message from rank " + std::to_string(envelope.source));
-  if (index.kind == MessageKind::kCollective) {
-    if (Request* request = find_collective(sequence)) return request->fail(status);
+/// The head is as it was sent, but the frame header makes no sense. Its call is known, and waits for it.
+void Communicator::on_bad_frame(const MessageHead& head, const Status& why) {
+  const uint32_t source = head.envelope.source, sequence = head.frame.call.sequence;
+  const Status status = why.with_context("message from rank " + std::to_string(source));
+  switch (MessageIndex::unpack(head.envelope.index).kind) {
+    case MessageKind::kCollective:
+      if (before(sequence, next_sequence_) && !find_collective(sequence)) return;
+      tell_call_failed(sequence, status);
+      return on_call_failed(sequence, status);
+    case MessageKind::kPointToPoint: return on_message_lost(source, sequence, head.envelope.tag, status);
+    case MessageKind::kControl: return;
   }
-  // It is not known which call it was for, but that one would wait for ever.
-  log(LogLevel::kError, "%s", status.message().c_str());
-  std::vector<Request*> victims = receives_;
-  for (Request* request : collectives_)
-    if (request) victims.push_back(request);
-  for (Request* request : victims) request->fail(status);
 }
 
 void Communicator::on_process_failed(int process, const Status& why, bool tell_others) {
   const auto found = std::find(processes_.begin(), processes_.end(), process);
   if (found == processes_.end() || !health_.ok()) return;
   const auto rank = static_cast<int>(found - processes_.begin());
-  health_ = error(UZIP_ERR_PEER, "rank %d failed (%s); free the communicator, no call on it can succeed",
-                  rank, why.message().c_str());
+  const StatusCode code = why.code() == UZIP_ERR_CORRUPT ? UZIP_ERR_CORRUPT : UZIP_ERR_PEER;
+  health_ = error(code, "rank %d failed (%s); free the communicator, no call on it can succeed", rank,
+                  why.message().c_str());
   for (int peer = 0; tell_others && peer < size(); ++peer)
-    if (peer != rank && peer != rank_)
-      send_control(peer, ControlKind::kPeerFailed, static_cast<uint32_t>(rank), health_);
+    if (peer != rank_) send_control(peer, ControlKind::kPeerFailed, static_cast<uint32_t>(rank), health_);
   std::vector<Request*> victims = receives_;
   victims.insert(victims.end(), sends_.begin(), sends_.end());
   for (Request* request : collectives_)
     if (request) victims.push_back(request);
   for (Request* request : victims) request->fail(health_, false);
+  for (HeldMessage& message : std::exchange(held_, {})) engine_.discard(message.incoming);
+}
+
+/// Another rank gave it up, and told all.
+void Communicator::on_call_failed(uint32_t sequence, const Status& why) {
+  if (Request* request = find_collective(sequence)) {
+    request->fail(why, false);
+  } else if (!before(sequence, next_sequence_)) {
+    failed_ahead_.push_back({sequence, why});
+  }
 }
 
 void Communicator::tell_call_failed(const Request& request) {
@@ -449,6 +465,7 @@ void Communicator::send_control(int peer, ControlKind kind, uint32_t sequence, c
                    static_cast<uint32_t>(kind)};
   head.frame.call.sequence = sequence;
   head.frame.call.count = static_cast<uint64_t>(status.code());
+  seal(head);
   engine_.send_control(processes_[to], head, status.message());
 }
 
@@ -459,17 +476,13 @@ void Communicator::on_control(const MessageHead& head, const std::string& text) 
   const Status status(static_cast<StatusCode>(code),
                       "rank " + std::to_string(head.envelope.source) + " reports: " + text);
   switch (static_cast<ControlKind>(head.envelope.tag)) {
-    case ControlKind::kPeerFailed:
-      if (sequence < processes_.size() && static_cast<int>(sequence) != rank_)
-        engine_.on_process_failed(processes_[sequence], status, false);
+    case ControlKind::kPeerFailed: {
+      // Who is called failed, and lives, has lost the one that says so.
+      const uint32_t failed = static_cast<int>(sequence) == rank_ ? head.envelope.source : sequence;
+      if (failed < processes_.size()) engine_.on_process_failed(processes_[failed], status, false);
       break;
-    case ControlKind::kCallFailed:
-      if (Request* request = find_collective(sequence)) {
-        request->fail(status, false);
-      } else if (!before(sequence, next_sequence_)) {
-        failed_ahead_.push_back({sequence, status});
-      }
-      break;
+    }
+    case ControlKind::kCallFailed: on_call_failed(sequence, status); break;
     case ControlKind::kMessageLost:
       on_message_lost(head.envelope.source, sequence,
                       MessageIndex::unpack(head.envelope.index).tag_of_lost(), status);
@@ -483,6 +496,7 @@ void Communicator::send_inquiry(int peer, const CallStamp& stamp) {
   head.envelope = {numbers_[to], static_cast<uint32_t>(rank_),
                    MessageIndex{MessageKind::kCollective, MessageIndex::kInquiryRound, 0}.pack(), 0};
   head.frame.call = stamp;
+  seal(head);
   engine_.send_control(processes_[to], head, "");
 }
 
@@ -494,6 +508,7 @@ Result<Progress> Communicator::send(int peer, MessageIndex index, uint32_t tag, 
   MessageHead head;
   head.envelope = {numbers_[to], static_cast<uint32_t>(rank_), index.pack(), tag};
   head.frame = frame;
+  seal(head);
   return engine_.transport().send(processes_[to], bytes_of(head), body, completion);
 }
 

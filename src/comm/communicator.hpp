@@ -43,8 +43,6 @@ class Communicator {
   // For Engine.
   /// True if the message was taken or is kept.
   bool on_message(Incoming& incoming, const MessageHead& head);
-  /// A message that could not be understood, but whose envelope says that it was for this communicator.
-  void on_bad_message(const Envelope& envelope, uint32_t sequence, const Status& why);
   void on_process_failed(int process, const Status& why, bool tell_others);
   /// A control message and its text, both from another rank.
   void on_control(const MessageHead& head, const std::string& text);
@@ -65,10 +63,12 @@ class Communicator {
   };
 
   Result<std::shared_ptr<PreparedPlan>> plan_for(const CollArgs& args);
+  void on_bad_frame(const MessageHead& head, const Status& why);
   Status check_stamp(const Request& request, const MessageHead& head) const;
   Request* find_collective(uint32_t sequence);
   bool on_collective(Incoming& incoming, const MessageHead& head);
   bool on_past_call(const MessageHead& head);
+  void on_call_failed(uint32_t sequence, const Status& why);
   void tell_call_failed(uint32_t sequence, const Status& status);
   bool on_point_to_point(Incoming& incoming, const MessageHead& head);
   Request* find_receive(uint32_t source, uint32_t sequence);

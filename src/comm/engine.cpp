@@ -222,6 +222,7 @@ uint32_t Engine::reserve_number() {
 void Engine::set_communicator(uint32_t number, Communicator* comm) {
   Place& place = places_[number & kPlaceMask];
   place.comm = comm;
+  for (const auto& [process, why] : failed_) comm->on_process_failed(process, why, true);
   for (HeldMessage& message : std::exchange(place.early, {}))
     if (!comm->on_message(message.incoming, message.head)) discard(message.incoming);
 }
@@ -242,19 +243,15 @@ Engine::Place* Engine::find(uint32_t number) {
 
 bool Engine::on_message(Incoming& incoming) {
   MessageHead head;
-  if (incoming.head_bytes != sizeof head) {
-    log(LogLevel::kError, "dropped a message from process %d: its head has %u bytes, not %zu", incoming.peer,
-        incoming.head_bytes, sizeof head);
+  if (incoming.head_bytes == sizeof head) std::memcpy(&head, incoming.head, sizeof head);
+  if (incoming.head_bytes != sizeof head || !is_intact(head)) {
+    // Nobody knows which call it was for, which now waits for ever: nothing with this process can go on.
+    log(LogLevel::kError, "a message from process %d has a damaged head", incoming.peer);
+    on_process_failed(incoming.peer, error(UZIP_ERR_CORRUPT, "a message from it has a damaged head"), true);
     return false;
   }
-  std::memcpy(&head, incoming.head, sizeof head);
   Place* place = find(head.envelope.comm);
   if (!place) return false;  // freed: the rest of a call that failed
-  const auto frame = parse_frame_header(std::as_bytes(std::span(&head.frame, 1)));
-  if (!frame.ok()) {
-    if (place->comm) place->comm->on_bad_message(head.envelope, head.frame.call.sequence, frame.status());
-    return false;
-  }
   if (place->comm) return place->comm->on_message(incoming, head);
   place->early.push_back({incoming, head});
   preserve(place->early.back().incoming);
@@ -262,6 +259,7 @@ bool Engine::on_message(Incoming& incoming) {
 }
 
 void Engine::on_process_failed(int process, const Status& why, bool tell_others) {
+  failed_.emplace(process, why);
   for (size_t i = 0; i < places_.size(); ++i)
     if (places_[i].comm) places_[i].comm->on_process_failed(process, why, tell_others);
 }

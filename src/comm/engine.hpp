@@ -12,6 +12,7 @@
 #include "comm/selector.hpp"
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -99,6 +100,7 @@ class Engine final : public TransportSink {
   CallOptions defaults_[kCollCount];
   std::mutex mutex_;
   std::vector<Place> places_;
+  std::map<int, Status> failed_;   ///< processes, and why; communicators that are being made hear of them later
   std::vector<Round*> work_;       ///< rounds with long steps, first in first out from work_head_
   size_t work_head_ = 0;
   BufferPool buffers_;
