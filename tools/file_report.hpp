@@ -11,7 +11,7 @@ Status print_frames(const char* path);
 
 /// Encodes and decodes a raw file of elements in pieces with each setting of each codec. Prints a
 /// line for each with both speeds and the ratio of encoded to original bytes; the last word of the
-/// last line is that of the setting that makes the smallest frames.
+/// last line is that of the setting that tries hardest.
 Status print_ratios(const char* path, const char* type_name);
 
 }  // namespace uzip
