@@ -2,6 +2,7 @@
 
 #include "algos/passes.hpp"
 #include "algos/schedule_builder.hpp"
+#include "algos/verify.hpp"
 #include "comm/message_head.hpp"
 
 #include <algorithm>
@@ -74,6 +75,22 @@ Status index_receives(PreparedSchedule& prepared) {
   return Status();
 }
 
+#ifndef NDEBUG
+/// Debug builds prove what they are about to run: all ranks' schedules together, where that is not too much.
+Status prove(const Plan& plan, const Shape& shape, bool split) {
+  constexpr int kMostRanks = 17;
+  if (shape.size > kMostRanks || plan.point_to_point()) return Status();
+  std::vector<Schedule> all;
+  for (int rank = 0; rank < shape.size; ++rank) {
+    all.push_back(plan.algorithm->build(shape, rank));
+    if (plan.codec) all.back() = lower_codec(all.back(), shape, rank, split);
+  }
+  const Status status = verify(all, shape, 2, 1);
+  if (status.ok()) return status;
+  return error(UZIP_ERR_INTERNAL, "algorithm %s is wrong: %s", plan.algorithm_name(), status.message().c_str());
+}
+#endif
+
 }  // namespace
 
 Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(PreparedPlan& prepared, uint32_t round) {
@@ -105,6 +122,9 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(con
   } else {
     prepared->memory_bytes = prepared->schedule.scratch_elements * datatype_size(plan.shape.type);
   }
+#ifndef NDEBUG
+  UZIP_RETURN_IF_ERROR(prove(plan, key.shape, key.split));
+#endif
   size_t begin = 0;
   for (size_t count : key.shape.counts) {
     prepared->block_begin.push_back(begin);
