@@ -66,12 +66,16 @@ void avx512_delta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* ds
 void avx512_delta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
 void avx512_undelta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
 void avx512_undelta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+size_t avx512_remove_zeros_1(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                             uint8_t* signs);
 size_t avx512_remove_zeros_2(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs);
 size_t avx512_remove_zeros_4(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs);
 size_t avx512_remove_zeros_8(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs);
+void avx512_insert_zeros_1(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                           size_t count, uint8_t* dst);
 void avx512_insert_zeros_2(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
                            size_t count, uint8_t* dst);
 void avx512_insert_zeros_4(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,

@@ -2,6 +2,7 @@
 // one word.
 #include "codec/cpu/kernels_scalar.hpp"
 
+#include "codec/cpu/bit_stream.hpp"
 #include "codec/cpu/kernels.hpp"
 
 // At its usual level this compiler leaves loops of unknown length alone.
@@ -13,6 +14,7 @@
 #include <bit>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace uzip {
 namespace {
@@ -41,27 +43,38 @@ T unzigzag(T value) {
   return static_cast<T>((value >> 1) ^ (T{0} - (value & 1)));
 }
 
-/// kOne: the rotation is 1, which vectorizes far better.
-template <class T, bool kOne>
+template <class T>
 void split_plane(const uint8_t* src, size_t count, int rotation, size_t plane,
                  uint8_t* __restrict dst) {
+  for (size_t i = 0; i < count; ++i)
+    dst[i] = static_cast<uint8_t>(std::rotl(load<T>(src + i * sizeof(T)), rotation) >> (8 * plane));
+}
+
+/// For the usual rotation of 1. Constant shifts that stay within the type vectorize far better.
+template <class T, size_t kPlane>
+void split_plane_1(const uint8_t* src, size_t count, uint8_t* __restrict dst) {
   for (size_t i = 0; i < count; ++i) {
     const T value = load<T>(src + i * sizeof(T));
-    const T rotated = kOne ? static_cast<T>(value << 1 | value >> (8 * sizeof(T) - 1))
-                           : std::rotl(value, rotation);
-    dst[i] = static_cast<uint8_t>(rotated >> (8 * plane));
+    if constexpr (kPlane == 0)
+      dst[i] = static_cast<uint8_t>(static_cast<uint8_t>(value << 1) |
+                                    static_cast<uint8_t>(value >> (8 * sizeof(T) - 1)));
+    else
+      dst[i] = static_cast<uint8_t>(value >> (8 * kPlane - 1));
   }
+}
+
+template <class T, size_t... kPlanes>
+void split_1(const uint8_t* src, size_t count, uint8_t* const* planes,
+             std::index_sequence<kPlanes...>) {
+  ((planes[kPlanes] != nullptr ? split_plane_1<T, kPlanes>(src, count, planes[kPlanes]) : void()),
+   ...);
 }
 
 template <class T>
 void split(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
-  for (size_t p = 0; p < sizeof(T); ++p) {
-    if (planes[p] == nullptr) continue;
-    if (rotation == 1)
-      split_plane<T, true>(src, count, 1, p, planes[p]);
-    else
-      split_plane<T, false>(src, count, static_cast<int>(rotation), p, planes[p]);
-  }
+  if (rotation == 1) return split_1<T>(src, count, planes, std::make_index_sequence<sizeof(T)>());
+  for (size_t p = 0; p < sizeof(T); ++p)
+    if (planes[p] != nullptr) split_plane<T>(src, count, static_cast<int>(rotation), p, planes[p]);
 }
 
 template <class T, bool kOne>
@@ -105,49 +118,51 @@ void undelta(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
   }
 }
 
+// Both without a branch for each value: where zeros stand is what makes them worth a bitmap.
 template <class T>
 size_t remove_zeros(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept, uint8_t* signs) {
+  BitWriter sign_writer(signs);
   size_t stay = 0;
-  size_t gone = 0;
-  uint64_t sign_word = 0;
   for (size_t begin = 0; begin < count; begin += 64) {
-    const size_t end = begin + 64 < count ? begin + 64 : count;
+    const size_t here = count - begin < 64 ? count - begin : 64;
     uint64_t kept_word = 0;
-    for (size_t i = begin; i < end; ++i) {
-      const T value = load<T>(src + i * sizeof(T));
+    uint64_t sign_bits = 0;
+    size_t gone = 0;
+    for (size_t i = 0; i < here; ++i) {
+      const T value = load<T>(src + (begin + i) * sizeof(T));
       store<T>(dst + stay * sizeof(T), value);
       const bool keep = static_cast<T>(value << 1) != 0;
       stay += keep;
-      kept_word |= uint64_t{keep} << (i - begin);
-      // Without a branch: where zeros stand is what makes them worth a bitmap.
+      kept_word |= uint64_t{keep} << i;
       const uint64_t sign = uint64_t{!keep} & static_cast<uint64_t>(value >> (8 * sizeof(T) - 1));
-      sign_word |= sign << (gone % 64);
+      sign_bits |= sign << (gone % 64);
       gone += !keep;
-      if (keep || gone % 64 != 0) continue;
-      store<uint64_t>(signs + gone / 8 - 8, sign_word);
-      sign_word = 0;
     }
     store<uint64_t>(kept + begin / 8, kept_word);
+    sign_writer.put(sign_bits, gone);
   }
-  if (gone % 64 != 0) store<uint64_t>(signs + gone / 64 * 8, sign_word);
+  sign_writer.finish();
   return stay;
 }
 
 template <class T>
 void insert_zeros(const uint8_t* src, const uint8_t* kept, const uint8_t* signs, size_t count,
                   uint8_t* dst) {
-  size_t stay = 0;
-  size_t gone = 0;
-  for (size_t i = 0; i < count; ++i) {
-    T value;
-    if ((kept[i / 8] >> (i % 8) & 1) != 0) {
-      value = load<T>(src + stay++ * sizeof(T));
-    } else {
-      const T sign = signs[gone / 8] >> (gone % 8) & 1;
-      value = static_cast<T>(sign << (8 * sizeof(T) - 1));
-      ++gone;
+  BitReader sign_reader(signs);
+  for (size_t begin = 0; begin < count; begin += 64) {
+    const size_t here = count - begin < 64 ? count - begin : 64;
+    const uint64_t kept_word = load<uint64_t>(kept + begin / 8);
+    uint64_t sign_bits =
+        sign_reader.get(static_cast<size_t>(std::popcount(~kept_word & lowest_bits(here))));
+    for (size_t i = 0; i < here; ++i) {
+      const unsigned keep = kept_word >> i & 1;
+      const auto zero = static_cast<T>((sign_bits & 1) << (8 * sizeof(T) - 1));
+      const auto mask = static_cast<T>(T{0} - static_cast<T>(keep));
+      store<T>(dst + (begin + i) * sizeof(T),
+               static_cast<T>((load<T>(src) & mask) | (zero & static_cast<T>(~mask))));
+      src += keep * sizeof(T);
+      sign_bits >>= 1 - keep;
     }
-    store<T>(dst + i * sizeof(T), value);
   }
 }
 
@@ -162,6 +177,12 @@ constexpr std::array<uint64_t, 256> kSpread = [] {
   for (unsigned value = 0; value < 256; ++value)
     for (unsigned i = 0; i < 8; ++i)
       table[value] |= static_cast<uint64_t>(value >> i & 1) << (8 * i);
+  return table;
+}();
+/// The same with all bits of the byte.
+constexpr std::array<uint64_t, 256> kMasks = [] {
+  std::array<uint64_t, 256> table{};
+  for (unsigned value = 0; value < 256; ++value) table[value] = kSpread[value] * 255;
   return table;
 }();
 
@@ -203,45 +224,75 @@ void unpack_bits(const uint8_t* words, size_t count, unsigned mask, uint8_t* byt
   }
 }
 
-/// Codes of `count` (at most 8) bytes, one in each byte of a word.
-template <bool kShifts>
-uint64_t look_up(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of) {
-  uint64_t codes = 0;
-  for (size_t i = 0; i < count; ++i)
-    codes |= uint64_t{codes_of[kShifts ? bytes[i] >> shift : bytes[i]]} << (8 * i);
-  return codes;
-}
+/// Many bytes at once, in whatever registers the processor has.
+using Lanes [[gnu::vector_size(16)]] = uint8_t;
 
-template <unsigned W, bool kShifts>
-size_t encode_fields(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
-                     uint8_t* words, uint8_t* escapes) {
+Lanes everywhere(uint8_t byte) { return Lanes{} + byte; }
+
+/// Codes groups of 64 fields by comparing them with all symbols; that takes less than a table.
+template <unsigned W>
+class Codes {
+ public:
+  explicit Codes(const uint8_t* codes_of) : codes_of_(codes_of) {
+    size_t found = 0;
+    for (unsigned field = 0; field < 256; ++field) {
+      const uint8_t code = codes_of[field];
+      if (code == kEscape || found == kEscape) continue;
+      fields_[found] = everywhere(static_cast<uint8_t>(field));
+      changes_[found++] = everywhere(code ^ kEscape);
+    }
+  }
+  void of(const uint8_t* fields, uint8_t* codes) const {
+    for (size_t at = 0; at < 64; at += sizeof(Lanes)) {
+      const auto group = load<Lanes>(fields + at);
+      Lanes code = everywhere(kEscape);
+      for (size_t s = 0; s < kEscape; ++s)
+        code ^= reinterpret_cast<Lanes>(group == fields_[s]) & changes_[s];
+      store<Lanes>(codes + at, code);
+    }
+  }
+  void of(const uint8_t* fields, size_t count, uint8_t* codes) const {
+    for (size_t i = 0; i < count; ++i) codes[i] = codes_of_[fields[i]];
+  }
+
+ private:
+  static constexpr uint8_t kEscape = (1u << W) - 1;
+  const uint8_t* codes_of_;
+  Lanes fields_[kEscape] = {};
+  Lanes changes_[kEscape] = {};  ///< what makes an escape the field's code; 0: nothing
+};
+
+template <unsigned W>
+size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
+                    uint8_t* words, uint8_t* escapes) {
+  const Codes<W> codes(codes_of);
   uint8_t* out = escapes;
   for (size_t begin = 0; begin < count; begin += 64, words += 8 * W) {
     const size_t here = count - begin < 64 ? count - begin : 64;
-    const uint8_t* const group = bytes + begin;
+    const uint8_t* fields = bytes + begin;
+    uint8_t shifted[64];
+    if (shift != 0) {
+      for (size_t i = 0; i < here; ++i) shifted[i] = static_cast<uint8_t>(fields[i] >> shift);
+      fields = shifted;
+    }
+    alignas(16) uint8_t group[64] = {};
+    if (here == 64)
+      codes.of(fields, group);
+    else
+      codes.of(fields, here, group);
     uint64_t word[W] = {};
-    for (size_t j = 0; 8 * j < here; ++j) {
-      const uint64_t codes = 8 * j + 8 <= here
-                                 ? look_up<kShifts>(group + 8 * j, 8, shift, codes_of)
-                                 : look_up<kShifts>(group + 8 * j, here - 8 * j, shift, codes_of);
-      for (unsigned b = 0; b < W; ++b) word[b] |= gather_bit(codes, b) << (8 * j);
+    for (unsigned j = 0; j < 8; ++j) {
+      const auto eight = load<uint64_t>(group + 8 * j);
+      for (unsigned b = 0; b < W; ++b) word[b] |= gather_bit(eight, b) << (8 * j);
     }
     uint64_t escaped = ~uint64_t{0};
     for (unsigned b = 0; b < W; ++b) {
       store<uint64_t>(words + 8 * b, word[b]);
       escaped &= word[b];
     }
-    for (; escaped != 0; escaped &= escaped - 1)
-      *out++ = static_cast<uint8_t>(group[std::countr_zero(escaped)] >> shift);
+    for (; escaped != 0; escaped &= escaped - 1) *out++ = fields[std::countr_zero(escaped)];
   }
   return static_cast<size_t>(out - escapes);
-}
-
-template <unsigned W>
-size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
-                    uint8_t* words, uint8_t* escapes) {
-  return shift == 0 ? encode_fields<W, false>(bytes, count, 0, codes_of, words, escapes)
-                    : encode_fields<W, true>(bytes, count, shift, codes_of, words, escapes);
 }
 
 /// Chooses between the symbols by the bits of the codes, from the lowest bit up, in eight bytes at
@@ -268,7 +319,7 @@ size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
     if (count - begin < 64) escaped &= (uint64_t{1} << (count - begin)) - 1;
     for (unsigned j = 0; j < 8; ++j) {
       uint64_t bits[W];
-      for (unsigned b = 0; b < W; ++b) bits[b] = kSpread[words[8 * b + j]] * 255;
+      for (unsigned b = 0; b < W; ++b) bits[b] = kMasks[words[8 * b + j]];
       store_tail(dst, begin + 8 * j, count, select_symbols<W>(everywhere, bits));
     }
     for (; escaped != 0; escaped &= escaped - 1) dst[begin + std::countr_zero(escaped)] = *next++;

@@ -1,4 +1,5 @@
 // AVX-512: differences of neighbours, and values without their zeros.
+#include "codec/cpu/bit_stream.hpp"
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx512.hpp"
 
@@ -98,6 +99,18 @@ struct Words2 {
   }
 };
 
+struct Words1 {
+  static constexpr size_t kSize = 1;
+  static constexpr size_t kLanes = 64;
+  static uint64_t nonzero(Bytes v) { return _mm512_test_epi8_mask(v, _mm512_set1_epi8(0x7f)); }
+  static uint64_t negative(Bytes v) { return _mm512_movepi8_mask(v); }
+  static Bytes compress(uint64_t m, Bytes v) { return _mm512_maskz_compress_epi8(m, v); }
+  static Bytes expand(uint64_t m, Bytes v) { return _mm512_maskz_expand_epi8(m, v); }
+  static Bytes set_signs(uint64_t m, Bytes v) {
+    return _mm512_mask_mov_epi8(v, m, _mm512_set1_epi8(INT8_MIN));
+  }
+};
+
 template <class Words>
 [[gnu::always_inline]] inline void delta(const uint8_t* src, size_t count, uint64_t base,
                                          uint8_t* dst) {
@@ -128,53 +141,6 @@ template <class Words>
     left -= left < 64 ? left : 64;
   }
 }
-
-/// Collects bits in words.
-class BitWriter {
- public:
-  explicit BitWriter(uint8_t* dst) : dst_(dst) {}
-  [[gnu::always_inline]] void put(uint64_t bits, size_t count) {
-    word_ |= bits << used_;
-    if (used_ + count >= 64) {
-      __builtin_memcpy(dst_, &word_, 8);
-      dst_ += 8;
-      word_ = used_ == 0 ? 0 : bits >> (64 - used_);
-    }
-    used_ = (used_ + count) % 64;
-  }
-  void finish() {
-    if (used_ != 0) __builtin_memcpy(dst_, &word_, 8);
-  }
-
- private:
-  uint8_t* dst_;
-  uint64_t word_ = 0;
-  size_t used_ = 0;
-};
-
-/// Hands out bits; reads whole words, and no word before it is needed.
-class BitReader {
- public:
-  explicit BitReader(const uint8_t* src) : src_(src) {}
-  [[gnu::always_inline]] uint64_t get(size_t count) {
-    if (count == 0) return 0;
-    const size_t word = at_ / 64;
-    const size_t bit = at_ % 64;
-    uint64_t bits = word_at(word) >> bit;
-    if (bit + count > 64) bits |= word_at(word + 1) << (64 - bit);
-    at_ += count;
-    return bits & low_bits(count);
-  }
-
- private:
-  uint64_t word_at(size_t index) const {
-    uint64_t word;
-    __builtin_memcpy(&word, src_ + 8 * index, 8);
-    return word;
-  }
-  const uint8_t* src_;
-  size_t at_ = 0;
-};
 
 template <class Words>
 [[gnu::always_inline]] inline size_t remove_zeros(const uint8_t* src, size_t count, uint8_t* dst,
@@ -241,6 +207,10 @@ void avx512_undelta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* 
 void avx512_undelta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
   undelta<Words8>(src, count, base, dst);
 }
+size_t avx512_remove_zeros_1(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                             uint8_t* signs) {
+  return remove_zeros<Words1>(src, count, dst, kept, signs);
+}
 size_t avx512_remove_zeros_2(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs) {
   return remove_zeros<Words2>(src, count, dst, kept, signs);
@@ -252,6 +222,10 @@ size_t avx512_remove_zeros_4(const uint8_t* src, size_t count, uint8_t* dst, uin
 size_t avx512_remove_zeros_8(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs) {
   return remove_zeros<Words8>(src, count, dst, kept, signs);
+}
+void avx512_insert_zeros_1(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                           size_t count, uint8_t* dst) {
+  insert_zeros<Words1>(src, kept, signs, count, dst);
 }
 void avx512_insert_zeros_2(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
                            size_t count, uint8_t* dst) {

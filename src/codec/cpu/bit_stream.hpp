@@ -1,0 +1,65 @@
+// Bits one after another in words of 8 bytes, some at a time. Included by kernel files, so
+// everything has internal linkage and no object compiled for another processor can pick it up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace uzip {
+namespace {
+
+/// The lowest `count` bits; count <= 64.
+[[gnu::always_inline]] inline uint64_t lowest_bits(size_t count) {
+  return count == 0 ? 0 : ~uint64_t{0} >> (64 - count);
+}
+
+/// Collects bits in words.
+class BitWriter {
+ public:
+  explicit BitWriter(uint8_t* dst) : dst_(dst) {}
+  /// Those of `bits` beyond `count` are 0.
+  [[gnu::always_inline]] void put(uint64_t bits, size_t count) {
+    word_ |= bits << used_;
+    if (used_ + count >= 64) {
+      __builtin_memcpy(dst_, &word_, 8);
+      dst_ += 8;
+      word_ = used_ == 0 ? 0 : bits >> (64 - used_);
+    }
+    used_ = (used_ + count) % 64;
+  }
+  void finish() {
+    if (used_ != 0) __builtin_memcpy(dst_, &word_, 8);
+  }
+
+ private:
+  uint8_t* dst_;
+  uint64_t word_ = 0;
+  size_t used_ = 0;
+};
+
+/// Hands out bits; reads whole words, and no word before it is needed.
+class BitReader {
+ public:
+  explicit BitReader(const uint8_t* src) : src_(src) {}
+  [[gnu::always_inline]] uint64_t get(size_t count) {
+    if (count == 0) return 0;
+    const size_t word = at_ / 64;
+    const size_t bit = at_ % 64;
+    uint64_t bits = word_at(word) >> bit;
+    if (bit + count > 64) bits |= word_at(word + 1) << (64 - bit);
+    at_ += count;
+    return bits & lowest_bits(count);
+  }
+
+ private:
+  uint64_t word_at(size_t index) const {
+    uint64_t word;
+    __builtin_memcpy(&word, src_ + 8 * index, 8);
+    return word;
+  }
+  const uint8_t* src_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+}  // namespace uzip
