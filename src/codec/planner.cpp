@@ -214,6 +214,7 @@ bool Planner::begin(const uint8_t* src, size_t count) {
 bool Planner::looks_random(const uint8_t* src, size_t count) {
   const SamplePlaces places = sample_places(count, kRandomSamples);
   if (places.runs * places.length < kRandomSamples) return false;
+  prefetch(src, places);
   take_sample(src, places, traits_.size, traits_.size > 1, &sample_);
   for (size_t p = traits_.size; p-- > 0;)
     if (!plane_looks_random(sample_.values, sample_.count, traits_.size, 0, p)) return false;
@@ -245,7 +246,9 @@ bool Planner::probe(const uint8_t* src, size_t count, bool whole) {
 
 void Planner::plan(const CodecKernels& kernels, const uint8_t* src, size_t count, size_t after,
                    BlockDescriptor* plan) {
-  if (after > 0) prefetch(src + count * traits_.size, std::min(after, count));
+  if (after > 0)
+    prefetch(src + count * traits_.size,
+             sample_places(std::min(after, count), effort_of(level_).samples));
   if (has_only_block_) {
     *plan = only_block_;
     plan->values = plan->kept = static_cast<uint32_t>(count);
@@ -272,11 +275,13 @@ void Planner::remember(const BlockDescriptor& plan) {
                    static_cast<unsigned>(effort_of(level_).reuse_bytes / block));
 }
 
-/// Asks for the places of the next block's sample, so that taking it doesn't wait for memory.
-void Planner::prefetch(const uint8_t* src, size_t count) const {
-  const SamplePlaces places = sample_places(count, effort_of(level_).samples);
-  for (size_t run = 0; run < places.runs; ++run)
-    __builtin_prefetch(src + run * places.stride * traits_.size);
+/// Asks for the places of a sample, so that taking it doesn't wait for each of them.
+void Planner::prefetch(const uint8_t* src, const SamplePlaces& places) const {
+  for (size_t run = 0; run < places.runs; ++run) {
+    const uint8_t* here = src + run * places.stride * traits_.size;
+    __builtin_prefetch(here);
+    if (traits_.size > 2) __builtin_prefetch(here + 64);
+  }
 }
 
 }  // namespace uzip

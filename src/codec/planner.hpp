@@ -45,7 +45,7 @@ class Planner {
   bool looks_random(const uint8_t* src, size_t count);
   bool probe(const uint8_t* src, size_t count, bool whole);
   void remember(const BlockDescriptor& plan);
-  void prefetch(const uint8_t* src, size_t count) const;
+  void prefetch(const uint8_t* src, const SamplePlaces& places) const;
 
   DataType type_;
   LevTraits traits_;
