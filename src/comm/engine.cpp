@@ -24,6 +24,8 @@ constexpr uint32_t kGenerationMask = (1u << (32 - kPlaceBits)) - 1;
 /// The lock is held meanwhile: another thread's call on a communicator of the same job may have to wait for so long.
 constexpr std::chrono::milliseconds kLongestSleep{10};
 constexpr int kTurnsPerClock = 32;
+/// A deadline passes also while other calls keep this rank busy.
+constexpr int kMovesPerClock = 1024;
 /// Idle turns before the first yield when there is a core for every rank: some ten microseconds. A yield costs as much
 /// as a message over shared memory, and more when it comes just before the message.
 constexpr int kTurnsWithoutYield = 200;
@@ -113,17 +115,20 @@ class Engine::Patience {
  public:
   Patience(Engine& engine, double limit) : engine_(engine), limit_(limit) {}
 
-  void moved() { turns_ = 0; }
-
-  /// True now and then, when it is time to look at the deadlines.
+  /// Either is true now and then, when it is time to look at the deadlines.
+  bool moved() {
+    turns_ = 0;
+    if (++moves_ % kMovesPerClock != 0) return false;
+    look_at_clock();
+    return true;
+  }
   bool idle(std::unique_lock<std::mutex>& lock) {
     if (++turns_ <= engine_.turns_without_yield_) return false;
     lock.unlock();
     sched_yield();
     lock.lock();
     if (turns_ % kTurnsPerClock != 0) return false;
-    now_ = Clock::now();
-    if (begin_ == Clock::time_point()) begin_ = now_;
+    look_at_clock();
     if (turns_ < engine_.turns_without_yield_ + 2 * kTurnsPerClock) idle_since_ = now_;
     if (std::chrono::duration<double>(now_ - idle_since_).count() > engine_.config_.spin)
       engine_.transport_->wait(kLongestSleep);
@@ -139,9 +144,15 @@ class Engine::Patience {
   bool expired() const { return limit_ > 0 && waited() > limit_; }
 
  private:
+  void look_at_clock() {
+    now_ = Clock::now();
+    if (begin_ == Clock::time_point()) begin_ = now_;
+  }
+
   Engine& engine_;
   const double limit_;  ///< seconds, 0: none
-  int turns_ = 0;
+  int64_t turns_ = 0;   ///< idle ones in a row
+  int64_t moves_ = 0;
   bool warned_ = false;
   Clock::time_point begin_, idle_since_, now_;
 };
@@ -168,20 +179,16 @@ void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock) {
 void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock, double limit) {
   Patience patience(*this, limit);
   while (!request.done()) {
-    if (progress()) {
-      patience.moved();
-    } else if (patience.idle(lock)) {
-      check_deadline(request, patience);
-    }
+    const bool look = progress() ? patience.moved() : patience.idle(lock);
+    if (look) check_deadline(request, patience);
   }
 }
 
 void Engine::flush(std::unique_lock<std::mutex>& lock, std::chrono::seconds limit) {
   Patience patience(*this, 0);
   while (!transport_->flushed()) {
-    if (progress()) {
-      patience.moved();
-    } else if (patience.idle(lock) && patience.waited() > static_cast<double>(limit.count())) {
+    const bool look = progress() ? patience.moved() : patience.idle(lock);
+    if (look && patience.waited() > static_cast<double>(limit.count())) {
       log(LogLevel::kWarn, "left although not all messages have been received");
       return;
     }

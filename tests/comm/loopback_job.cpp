@@ -110,17 +110,21 @@ std::vector<Status> LoopbackJob::run(const std::function<uzip_coll_args_t(int)>&
   return statuses;
 }
 
-std::vector<CommunicatorHandle> LoopbackJob::make_communicator() {
+std::vector<CommunicatorHandle> LoopbackJob::make_communicator(std::vector<int> processes) {
+  if (processes.empty()) {
+    processes.resize(worlds_.size());
+    std::iota(processes.begin(), processes.end(), 0);
+  }
   std::vector<CommunicatorHandle> made(worlds_.size());
   std::vector<uint32_t> numbers;
-  std::vector<int> processes(worlds_.size());
-  std::iota(processes.begin(), processes.end(), 0);
-  for (int rank = 0; rank < size(); ++rank) numbers.push_back(engine(rank).reserve_number());
-  for (int rank = 0; rank < size(); ++rank) {
-    CommunicatorHandle& handle = made[static_cast<size_t>(rank)];
-    handle.engine = world(rank).engine;
-    handle.number = numbers[static_cast<size_t>(rank)];
-    handle.comm = std::make_unique<Communicator>(engine(rank), rank, processes, numbers);
+  for (int process : processes) numbers.push_back(engine(process).reserve_number());
+  for (size_t rank = 0; rank < processes.size(); ++rank) {
+    const int process = processes[rank];
+    CommunicatorHandle& handle = made[static_cast<size_t>(process)];
+    handle.engine = world(process).engine;
+    handle.number = numbers[rank];
+    handle.comm =
+        std::make_unique<Communicator>(engine(process), static_cast<int>(rank), processes, numbers);
   }
   return made;
 }

@@ -64,7 +64,8 @@ class LoopbackJob {
 
   /// A communicator of all ranks without talking, in the state in which a split has exchanged the
   /// numbers; then each rank joins: it can be used and takes messages.
-  std::vector<CommunicatorHandle> make_communicator();
+  /// `processes[r]` is rank r's; by default its own number. The result is by process.
+  std::vector<CommunicatorHandle> make_communicator(std::vector<int> processes = {});
   void join(std::vector<CommunicatorHandle>& comm, int rank);
   void join(std::vector<CommunicatorHandle>& comm);
   /// Frees it without talking.

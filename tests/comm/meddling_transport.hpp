@@ -12,12 +12,14 @@ namespace uzip {
 struct Meddling {
   /// Bodies that the transport has are offered for the time of on_message() only.
   bool fleeting = false;
+  /// progress() says that it moved something, always.
+  bool always_moving = false;
   /// Announce this message a second time?
   std::function<bool(const Incoming&)> repeat = nullptr;
   /// Changes what is announced.
   std::function<void(Incoming&)> alter = nullptr;
 
-  bool any() const { return fleeting || repeat || alter; }
+  bool any() const { return fleeting || always_moving || repeat || alter; }
 };
 
 std::unique_ptr<Transport> meddle(std::unique_ptr<Transport> transport, const Meddling& meddling);
