@@ -65,7 +65,7 @@ AC_DEFUN([UZIP_BUILD_FLAGS], [
   uzip_sanitizers=
   AS_IF([test "x$enable_asan" = xyes], [uzip_sanitizers="$uzip_sanitizers -fsanitize=address"])
   AS_IF([test "x$enable_ubsan" = xyes],
-    [uzip_sanitizers="$uzip_sanitizers -fsanitize=undefined -fno-sanitize-recover=undefined"])
+    [uzip_sanitizers="$uzip_sanitizers -fsanitize=undefined -fno-sanitize-recover=undefined -DUZIP_SANITIZE_UNDEFINED"])
   AS_IF([test "x$enable_tsan" = xyes], [uzip_sanitizers="$uzip_sanitizers -fsanitize=thread"])
   AS_IF([test -n "$uzip_sanitizers"],
     [uzip_sanitizer_flags="$uzip_sanitizers -fno-omit-frame-pointer"],

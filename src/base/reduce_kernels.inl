@@ -279,7 +279,7 @@ constexpr ReduceKernels make_table() {
   return table;
 }
 
-constexpr bool is_complete(const ReduceKernels& table) {
+[[maybe_unused]] constexpr bool is_complete(const ReduceKernels& table) {
   for (const auto& row : table.kernels) {
     for (ReduceKernel kernel : row) {
       if (kernel == nullptr) return false;
@@ -287,7 +287,10 @@ constexpr bool is_complete(const ReduceKernels& table) {
   }
   return true;
 }
+// GCC's undefined-behaviour sanitizer does not compare addresses of functions at compile time.
+#ifndef UZIP_SANITIZE_UNDEFINED
 static_assert(is_complete(make_table()));
+#endif
 
 #undef UZIP_INLINE
 
