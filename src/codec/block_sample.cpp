@@ -25,26 +25,35 @@ uint64_t zigzag(T difference) {
   return static_cast<T>(static_cast<T>(difference << 1) ^ sign);
 }
 
-template <class T>
-void take(const uint8_t* src, const SamplePlaces places, bool differences, BlockSample* sample) {
+/// kLength: the places' length, if it is known.
+template <class T, size_t kLength>
+void take_runs(const uint8_t* src, const SamplePlaces& places, bool differences,
+               BlockSample* sample) {
+  const size_t length = kLength != 0 ? kLength : places.length;
   uint64_t* const values = sample->values.data();
   uint64_t* const all_differences = sample->differences.data();
   size_t out = 0;
   for (size_t run = 0; run < places.runs; ++run) {
     const uint8_t* here = src + run * places.stride * sizeof(T);
-    for (size_t i = 0; i < places.length; ++i)
+    for (size_t i = 0; i < length; ++i)
       values[out + i] = std::rotl(load<T>(here + i * sizeof(T)), 1);
     if (differences) {
-      T previous = std::rotl(load<T>(run == 0 ? here : here - sizeof(T)), 1);
-      for (size_t i = 0; i < places.length; ++i) {
-        const auto value = static_cast<T>(values[out + i]);
-        all_differences[out + i] = zigzag<T>(static_cast<T>(value - previous));
-        previous = value;
-      }
+      const T before = std::rotl(load<T>(run == 0 ? here : here - sizeof(T)), 1);
+      all_differences[out] = zigzag<T>(static_cast<T>(values[out] - before));
+      for (size_t i = 1; i < length; ++i)
+        all_differences[out + i] = zigzag<T>(static_cast<T>(values[out + i] - values[out + i - 1]));
     }
-    out += places.length;
+    out += length;
   }
   sample->count = out;
+}
+
+template <class T>
+void take(const uint8_t* src, const SamplePlaces& places, bool differences, BlockSample* sample) {
+  if (places.length == kRun)
+    take_runs<T, kRun>(src, places, differences, sample);
+  else
+    take_runs<T, 0>(src, places, differences, sample);
 }
 
 /// Adds the bytes value >> down, or with `wraps` rotated within `bits`.

@@ -12,51 +12,70 @@
 namespace uzip {
 namespace {
 
+/// A byte shuffle in memory. What is put there byte by byte can't be loaded at once for a while, so
+/// those of the levels, which may be short, are made by the compiler.
+struct Shuffle {
+  alignas(64) uint8_t index[64];
+  uint64_t used;  ///< bytes of the result that are not zero
+  unsigned width;
+};
+
 /// Where the words of a mask's bits lie after transpose_bits(): byte j of word k is byte 8 * j +
 /// bit k.
+constexpr Shuffle pack_shuffle(unsigned mask) {
+  Shuffle shuffle{};
+  for (unsigned bit = 0; bit < 8; ++bit) {
+    if ((mask >> bit & 1) == 0) continue;
+    for (unsigned j = 0; j < 8; ++j)
+      shuffle.index[8 * shuffle.width + j] = static_cast<uint8_t>(8 * j + bit);
+    shuffle.used |= uint64_t{0xff} << (8 * shuffle.width);
+    ++shuffle.width;
+  }
+  return shuffle;
+}
+
+/// The inverse, for transpose_reversed(): bit b of the values of byte j comes from the mask's word
+/// k, byte j.
+constexpr Shuffle unpack_shuffle(unsigned mask) {
+  Shuffle shuffle{};
+  for (unsigned bit = 0; bit < 8; ++bit) {
+    if ((mask >> bit & 1) == 0) continue;
+    for (unsigned j = 0; j < 8; ++j) {
+      shuffle.index[8 * j + 7 - bit] = static_cast<uint8_t>(8 * shuffle.width + j);
+      shuffle.used |= uint64_t{1} << (8 * j + 7 - bit);
+    }
+    ++shuffle.width;
+  }
+  return shuffle;
+}
+
+template <unsigned W>
+constexpr Shuffle kPackLevel = pack_shuffle((1u << W) - 1);
+template <unsigned W>
+constexpr Shuffle kUnpackLevel = unpack_shuffle((1u << W) - 1);
+
 struct PackOrder {
   Bytes index;
   __mmask64 used;
   unsigned width;
 
-  explicit PackOrder(unsigned mask) {
-    alignas(64) uint8_t bytes[64] = {};
-    width = 0;
-#pragma GCC unroll 8
-    for (unsigned bit = 0; bit < 8; ++bit) {
-      if ((mask >> bit & 1) == 0) continue;
-      for (unsigned j = 0; j < 8; ++j) bytes[8 * width + j] = static_cast<uint8_t>(8 * j + bit);
-      ++width;
-    }
-    index = load(bytes);
-    used = low_bits(8 * size_t{width});
-  }
+  explicit PackOrder(unsigned mask) : PackOrder(pack_shuffle(mask)) {}
+  explicit PackOrder(const Shuffle& shuffle)
+      : index(load(shuffle.index)), used(shuffle.used), width(shuffle.width) {}
 };
 
-/// The inverse, for transpose_reversed(): bit b of the values of byte j comes from the mask's word
-/// k, byte j.
 struct UnpackOrder {
   Bytes index;
   __mmask64 used;
   __mmask64 loaded;
   unsigned width;
 
-  explicit UnpackOrder(unsigned mask) {
-    alignas(64) uint8_t bytes[64] = {};
-    used = 0;
-    width = 0;
-#pragma GCC unroll 8
-    for (unsigned bit = 0; bit < 8; ++bit) {
-      if ((mask >> bit & 1) == 0) continue;
-      for (unsigned j = 0; j < 8; ++j) {
-        bytes[8 * j + 7 - bit] = static_cast<uint8_t>(8 * width + j);
-        used |= uint64_t{1} << (8 * j + 7 - bit);
-      }
-      ++width;
-    }
-    index = load(bytes);
-    loaded = low_bits(8 * size_t{width});
-  }
+  explicit UnpackOrder(unsigned mask) : UnpackOrder(unpack_shuffle(mask)) {}
+  explicit UnpackOrder(const Shuffle& shuffle)
+      : index(load(shuffle.index)),
+        used(shuffle.used),
+        loaded(low_bits(8 * size_t{shuffle.width})),
+        width(shuffle.width) {}
   [[gnu::always_inline]] Bytes unpack(const uint8_t* words) const {
     const Bytes packed = load_some(words, loaded);
     return transpose_reversed(_mm512_maskz_permutexvar_epi8(used, index, packed));
@@ -109,7 +128,7 @@ template <unsigned W>
 struct LevelEncoder {
   uint8_t* words;
   uint8_t* escapes;
-  PackOrder order{(1u << W) - 1};
+  PackOrder order{kPackLevel<W>};
 
   LevelEncoder(uint8_t* to_words, uint8_t* to_escapes) : words(to_words), escapes(to_escapes) {}
 
@@ -119,10 +138,27 @@ struct LevelEncoder {
     const Bytes escape = _mm512_set1_epi8((1 << W) - 1);
     const Bytes codes = _mm512_maskz_mov_epi8(valid, lookup(fields));
     const uint64_t escaped = _mm512_mask_cmpeq_epi8_mask(valid, codes, escape);
-    store_some(words, order.used, _mm512_permutexvar_epi8(order.index, transpose_bits(codes)));
-    store(escapes, _mm512_maskz_compress_epi8(escaped, fields));
-    escapes += popcount(escaped);
+    store_words(_mm512_permutexvar_epi8(order.index, transpose_bits(codes)));
+    const Bytes rest = _mm512_maskz_compress_epi8(escaped, fields);
+    const size_t count = popcount(escaped);
+    // Most stores then stay within one cache line. One bit lets too much through for that.
+    if constexpr (W > 1)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(escapes), _mm512_castsi512_si256(rest));
+    if (W == 1 || count > 32) store(escapes, rest);
+    escapes += count;
     words += 8 * W;
+  }
+
+ private:
+  [[gnu::always_inline]] void store_words(Bytes v) const {
+    const __m128i low = _mm512_castsi512_si128(v);
+    if constexpr (W == 1)
+      _mm_storeu_si64(words, low);
+    else if constexpr (W == 4)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), _mm512_castsi512_si256(v));
+    else
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(words), low);
+    if constexpr (W == 3) _mm_storeu_si64(words + 16, _mm512_extracti32x4_epi32(v, 1));
   }
 };
 
@@ -131,7 +167,7 @@ struct LevelDecoder {
   const uint8_t* words;
   const uint8_t* escapes;
   Bytes table;
-  UnpackOrder order{(1u << W) - 1};
+  UnpackOrder order{kUnpackLevel<W>};
 
   LevelDecoder(const uint8_t* from_words, const uint8_t* symbols, const uint8_t* from_escapes)
       : words(from_words),

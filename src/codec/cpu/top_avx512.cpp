@@ -32,24 +32,24 @@ struct Values1 {
 /// 64 values of two bytes: the top plane, and the other one as it is.
 struct Values2 {
   static constexpr size_t kSize = 2;
-  Bytes pack = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  Bytes halves =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+  Bytes lowers = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+  Bytes uppers = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
   Bytes unpack = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
 
   [[gnu::always_inline]] Bytes read(const uint8_t* src, size_t count, uint8_t* other) const {
     const bool whole = count == 64;
     const Bytes v0 = whole ? load(src) : load_some(src, part_mask(2 * count, 0));
     const Bytes v1 = whole ? load(src + 64) : load_some(src + 64, part_mask(2 * count, 1));
-    const Bytes a = _mm512_shldi_epi16(v0, v0, 1);
-    const Bytes b = _mm512_shldi_epi16(v1, v1, 1);
-    const Bytes low = _mm512_set1_epi16(0xff);
-    const Bytes lower = _mm512_permutexvar_epi64(
-        pack, _mm512_packus_epi16(_mm512_and_si512(a, low), _mm512_and_si512(b, low)));
+    const Bytes a = _mm512_shuffle_epi8(_mm512_shldi_epi16(v0, v0, 1), halves);
+    const Bytes b = _mm512_shuffle_epi8(_mm512_shldi_epi16(v1, v1, 1), halves);
+    const Bytes lower = _mm512_permutex2var_epi64(a, lowers, b);
     if (whole)
       store(other, lower);
     else
       store_some(other, low_bits(count), lower);
-    return _mm512_permutexvar_epi64(
-        pack, _mm512_packus_epi16(_mm512_srli_epi16(a, 8), _mm512_srli_epi16(b, 8)));
+    return _mm512_permutex2var_epi64(a, uppers, b);
   }
   [[gnu::always_inline]] void write(Bytes top, size_t count, const uint8_t* other,
                                     uint8_t* dst) const {
