@@ -119,9 +119,9 @@ Status read_levels(Reader& in, size_t count, SequenceRecord* record) {
   }
   const unsigned symbols = record->symbol_count();
   in.get(record->symbols.data(), symbols);
-  for (unsigned i = 0; i < symbols; ++i)
-    if (record->symbols[i] >> (8 - record->shift) != 0)
-      return corrupt("a symbol", record->symbols[i]);
+  unsigned any = 0;
+  for (unsigned i = 0; i < symbols; ++i) any |= record->symbols[i];
+  if (any >> (8 - record->shift) != 0) return corrupt("the union of the symbols", any);
   in.skip_to(4);
   return {};
 }

@@ -125,23 +125,27 @@ void count_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, 
 
 bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
                         unsigned rotation, size_t plane) {
-  // Of 256 random bytes 162 are different, give or take 6; with half a bit less in them, 137.
-  constexpr int kFewest = 146;
   if (count < kRandomSamples) return false;
+  const size_t step = count / kRandomSamples;
+  if (rotation == 0)
+    return bytes_look_random(reinterpret_cast<const uint8_t*>(values.data()) + plane,
+                             step * sizeof(uint64_t));
   const unsigned bits = 8 * static_cast<unsigned>(size);
   const unsigned down = (8 * static_cast<unsigned>(plane) + bits - rotation) % bits;
   const unsigned up = (bits - down) % bits;
-  const size_t step = count / kRandomSamples;
-  alignas(8) std::array<uint8_t, 256> seen{};
-  if (rotation == 0) {
-    const auto* byte = reinterpret_cast<const uint8_t*>(values.data()) + plane;
-    for (size_t i = 0; i < kRandomSamples; ++i, byte += step * sizeof(uint64_t)) seen[*byte] = 1;
-  } else {
-    for (size_t i = 0; i < kRandomSamples; ++i) {
-      const uint64_t value = values[i * step];
-      seen[static_cast<uint8_t>(value >> down | value << up)] = 1;
-    }
+  std::array<uint8_t, kRandomSamples> bytes;
+  for (size_t i = 0; i < kRandomSamples; ++i) {
+    const uint64_t value = values[i * step];
+    bytes[i] = static_cast<uint8_t>(value >> down | value << up);
   }
+  return bytes_look_random(bytes.data(), 1);
+}
+
+bool bytes_look_random(const uint8_t* bytes, size_t step) {
+  // Of 256 random bytes 162 are different, give or take 6; with half a bit less in them, 137.
+  constexpr int kFewest = 146;
+  std::array<uint8_t, 256> seen{};
+  for (size_t i = 0; i < kRandomSamples; ++i) seen[bytes[i * step]] = 1;
   // Eight sums of bytes that are at most 32, then four that are at most 64.
   uint64_t sums = 0;
   for (size_t i = 0; i < seen.size(); i += 8) sums += load<uint64_t>(&seen[i]);

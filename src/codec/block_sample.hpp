@@ -48,6 +48,9 @@ inline constexpr size_t kRandomSamples = 256;
 bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
                         unsigned rotation, size_t plane);
 
+/// The same for kRandomSamples bytes that are `step` apart.
+bool bytes_look_random(const uint8_t* bytes, size_t step);
+
 /// The value rotated left by one, as samples hold it.
 uint64_t rotated_value(const uint8_t* src, size_t size);
 

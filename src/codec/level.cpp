@@ -68,6 +68,7 @@ uint64_t best_widths(const Ranking& ranking, uint32_t total, size_t count, unsig
     // An entry is overwritten only after all entries that need it: levels look at higher offsets.
     for (unsigned offset = level; offset <= 15 * level; ++offset) {
       const uint64_t left = total - ranking.mass[offset];
+      if (left == 0) break;  // so many symbols hold all; nothing costs nothing
       uint64_t lowest = level == 0 ? UINT64_MAX : 8 * kCostUnit * left;
       for (unsigned width = 1; width <= 4; ++width) {
         const uint64_t cost =

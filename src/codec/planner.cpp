@@ -181,6 +181,14 @@ unsigned block_log2(DataType type, CodecLevel level, size_t count) {
 
 void plan_sequence(const uint8_t* bytes, size_t count, CodecLevel level, uint8_t all_or,
                    uint8_t all_and, SequenceRecord* record) {
+  if (all_or == 0xff && all_and == 0 && count >= kRandomSamples &&
+      bytes_look_random(bytes, count / kRandomSamples)) {
+    const uint8_t place = record->place;
+    *record = SequenceRecord{};
+    record->stored = 0xff;
+    record->place = place;
+    return;
+  }
   constexpr size_t kLooked = 2048;
   const Effort effort = effort_of(level);
   const size_t step = std::max<size_t>(1, count / kLooked);
