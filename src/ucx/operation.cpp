@@ -19,6 +19,8 @@ Operation* OperationPool::take(Operation::Kind kind, int peer, Completion* compl
 
 void OperationPool::give(Operation* operation) {
   operation->kind = Operation::Kind::kFree;
+  operation->with_ucx = false;
+  operation->awaited = false;
   operation->completion = nullptr;
   ++operation->id.generation;
   free_.push_back(operation->id.slot);

@@ -30,6 +30,8 @@ struct Operation {
 
   Kind kind = Kind::kFree;
   int peer = -1;
+  bool with_ucx = false;  ///< UCX works on it and will report its end
+  bool awaited = false;   ///< counts in the sends that flushed() waits for
   UcxTransport* transport = nullptr;
   Completion* completion = nullptr;
   OperationId id;                     ///< of this use of the slot
@@ -47,8 +49,6 @@ class OperationPool {
 
   /// The operation in use that `id` names, or null.
   Operation* find(OperationId id);
-
-  size_t in_use() const { return slots_.size() - free_.size(); }
 
   /// Calls visit(Operation*) for each operation in use; visit may give back the one it is called
   /// for.

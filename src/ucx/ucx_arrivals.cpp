@@ -74,6 +74,7 @@ ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> 
   }
 
   Peer& peer = peers_[prefix.message.source];
+  if (peer.failed) return UCS_OK;
   // Who only receives from a process would not learn of its end without an endpoint of its own.
   if (peer.endpoint == nullptr && peer.next_arrival == 0) to_connect_.push_back(peer.index);
   Arrival* arrival = arrivals_.take();
@@ -263,40 +264,52 @@ void UcxTransport::discard(Incoming& message) {
     send_answer(arrival->peer, {static_cast<uint32_t>(rank_), Verdict::kTaken, arrival->offer, {}});
   } else if (arrival->body == Arrival::Body::kSelf) {
     take_from_self(arrival, {});
-  } else if (arrival->body == Arrival::Body::kRendezvous && !arrival->in_handler) {
-    // Tells the sender that it is done; inside the handler UCX does that by itself.
-    ucp_am_data_release(ucx_.worker.get(), arrival->data);
+  } else if (arrival->body == Arrival::Body::kRendezvous) {
+    release_to_ucx(arrival);
   }
   end(arrival);
 }
 
-// Starts UCX's rendezvous.
+// Gives back what UCX keeps for the arrival; to the sender of a rendezvous that says that it is
+// done. Inside the handler UCX does that by itself.
+void UcxTransport::release_to_ucx(Arrival* arrival) {
+  if (!arrival->in_handler) ucp_am_data_release(ucx_.worker.get(), arrival->data);
+}
+
+// Lets UCX move the body of a rendezvous.
 Result<Progress> UcxTransport::fetch(Arrival* arrival, std::span<std::byte> dst,
                                      Completion* completion) {
   Peer& peer = peers_[static_cast<size_t>(arrival->peer)];
-  if (peer.failed) return peer.failure;
-  // UCX would do with the one that it made for the sender, but that one can't be closed, and a
+  // UCX would do with the endpoint that it made for the sender, but that one can't be closed, and a
   // worker is not destroyed (UCX aborts) while an endpoint has something to do.
-  UZIP_RETURN_IF_ERROR(endpoint_of(peer).status());
-  Operation* operation = operations_.take(Operation::Kind::kReceive, arrival->peer, completion);
+  const Result<ucp_ep_h> endpoint = endpoint_of(peer);
+  if (!endpoint.ok()) {
+    release_to_ucx(arrival);
+    return endpoint.status();
+  }
+  arrival->held_by_ucx = true;
+  return start_fetch(operations_.take(Operation::Kind::kReceive, arrival->peer, completion),
+                     arrival->data, dst);
+}
+
+Result<Progress> UcxTransport::start_fetch(Operation* operation, void* descriptor,
+                                           std::span<std::byte> dst) {
   operation->transport = this;
   ucp_request_param_t param;
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.recv_am = &UcxTransport::on_fetched;
   param.user_data = operation;
   const ucs_status_ptr_t request =
-      ucp_am_recv_data_nbx(ucx_.worker.get(), arrival->data, dst.data(), dst.size(), &param);
-  arrival->held_by_ucx = true;
-  if (request == nullptr) {
-    operations_.give(operation);
-    return Progress::kDone;
+      ucp_am_recv_data_nbx(ucx_.worker.get(), descriptor, dst.data(), dst.size(), &param);
+  if (UCS_PTR_IS_PTR(request)) {
+    operation->with_ucx = true;
+    return Progress::kPending;
   }
-  if (UCS_PTR_IS_ERR(request)) {
-    const Status failure = failure_of(*operation, UCS_PTR_STATUS(request));
-    operations_.give(operation);
-    return failure;
-  }
-  return Progress::kPending;
+  const ucs_status_t status = UCS_PTR_RAW_STATUS(request);
+  const Status failure = status == UCS_OK ? Status() : failure_of(*operation, status);
+  operations_.give(operation);
+  if (!failure.ok()) return failure;
+  return Progress::kDone;
 }
 
 void UcxTransport::on_fetched(void* request, ucs_status_t status, size_t, void* user_data) {

@@ -3,6 +3,9 @@
 #include "ucx/ucx_environment.hpp"
 
 #include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
 namespace uzip {
 namespace {
@@ -22,21 +25,35 @@ constexpr Setting kDefaults[] = {
     // A head and a small body in one element of the queue, written without an intermediate buffer.
     {"posix", "POSIX_FIFO_ELEM_SIZE", "256"},
     {"sysv", "SYSV_FIFO_ELEM_SIZE", "256"},
-    // Halves the time of a message of 64 KiB.
-    {"tcp", "TCP_TX_SEG_SIZE", "64K"},
-    {"tcp", "TCP_RX_SEG_SIZE", "128K"},
+    // Large segments make up for the copies, and halve the time of a message of 64 KiB.
+    {"tcp", "TCP_TX_SEG_SIZE", "128K"},
+    {"tcp", "TCP_RX_SEG_SIZE", "256K"},
     // How soon shared memory notices a dead peer; 20 s by default.
     {nullptr, "KEEPALIVE_INTERVAL", "1s"},
 };
 
+std::string allowed_transports(const UcxEnvironment& environment, const Config& config) {
+  return config.ucx_tls.empty() ? environment.value("TLS").value_or("") : config.ucx_tls;
+}
+
+// Whether UCX will talk to other hosts by something better than tcp.
+bool uses_rdma(std::string_view tls) {
+  std::error_code none;
+  return tls_allows(tls, "ib") &&
+         std::filesystem::directory_iterator("/sys/class/infiniband", none) !=
+             std::filesystem::directory_iterator();
+}
+
 void set_defaults(UcxEnvironment& environment, const Config& config) {
-  const std::string tls =
-      config.ucx_tls.empty() ? environment.value("TLS").value_or("") : config.ucx_tls;
+  const std::string tls = allowed_transports(environment, config);
   for (const Setting& setting : kDefaults) {
     if (setting.transport == nullptr || tls_allows(tls, setting.transport)) {
       environment.set_default(setting.name, setting.value);
     }
   }
+  // When a process dies while tcp sends to it without copying, UCX completes that send twice and
+  // aborts.
+  if (!uses_rdma(tls)) environment.set_default("ZCOPY_THRESH", "inf");
 }
 
 Result<UcxContextHandle> create_context(const Config& config, int size) {
@@ -92,6 +109,8 @@ Result<UcxResources> open_ucx(const Config& config, int size) {
   set_defaults(environment, config);
 
   UcxResources resources;
+  const std::string tls = allowed_transports(environment, config);
+  resources.shared_memory = tls_allows(tls, "posix") || tls_allows(tls, "sysv");
   UZIP_ASSIGN_OR_RETURN(resources.context, create_context(config, size));
   UZIP_ASSIGN_OR_RETURN(resources.worker, create_worker(resources.context.get()));
   const ucs_status_t status = ucp_worker_get_efd(resources.worker.get(), &resources.event_fd);

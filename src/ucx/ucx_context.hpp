@@ -16,6 +16,7 @@ struct UcxResources {
   UcxWorkerHandle worker;  ///< destroyed before its context
   int event_fd = -1;       ///< the worker's, readable when an armed worker has something to do
   std::vector<std::byte> address;  ///< what other processes need to connect to the worker
+  bool shared_memory = false;  ///< UCX_TLS lets it use shared memory between processes of a host
 };
 
 /// Creates context and worker for `size` processes with settings for low latency and for peers that

@@ -39,6 +39,10 @@ void UcxTransport::report_failures() {
     if (const ucs_status_ptr_t request = close_by_force(peer)) ucp_request_free(request);
     operations_.for_each([&](Operation* operation) {
       if (operation->peer != index) return;
+      if (operation->with_ucx && operation->awaited) {
+        operation->awaited = false;
+        --pending_sends_;
+      }
       // What UCX knows of it reports itself; a receive that it never ends keeps its buffer until
       // the worker's end.
       if (operation->kind == Operation::Kind::kOffer ||
@@ -125,11 +129,8 @@ void UcxTransport::close_endpoints() {
 // it, so it touches no buffer.
 void UcxTransport::destroy_worker() {
   size_t unfinished = pending_flushes_;
-  operations_.for_each([&](const Operation* operation) {
-    unfinished += operation->kind == Operation::Kind::kSend ||
-                  operation->kind == Operation::Kind::kControl ||
-                  operation->kind == Operation::Kind::kReceive;
-  });
+  operations_.for_each(
+      [&](const Operation* operation) { unfinished += operation->with_ucx ? 1 : 0; });
   if (unfinished == 0) {
     ucx_.worker.reset();
     return;

@@ -27,6 +27,7 @@ Result<Progress> UcxTransport::send_offer(Peer& peer, std::span<const std::byte>
     return result;
   }
   ++peer.next_send;
+  offer->awaited = true;
   ++pending_sends_;
   return Progress::kPending;
 }
@@ -84,6 +85,7 @@ void UcxTransport::on_answer(std::span<const std::byte> header) {
     return;
   }
   std::memcpy(&answer, header.data(), sizeof answer);
+  if (answer.source < peers_.size() && peers_[answer.source].failed) return;
   Operation* offer = operations_.find(answer.offer);
   if (offer == nullptr || offer->kind != Operation::Kind::kOffer ||
       static_cast<uint32_t>(offer->peer) != answer.source) {
@@ -131,18 +133,16 @@ ucs_status_t UcxTransport::on_reply(std::span<const std::byte> header, void* dat
     return UCS_OK;
   }
 
-  receive->kind = Operation::Kind::kReceive;
-  receive->transport = this;
-  ucp_request_param_t param;
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  param.cb.recv_am = &UcxTransport::on_fetched;
-  param.user_data = receive;
-  const ucs_status_ptr_t request =
-      ucp_am_recv_data_nbx(ucx_.worker.get(), data, receive->destination, bytes, &param);
-  if (request == nullptr) {
-    finish(receive, Status());
-  } else if (UCS_PTR_IS_ERR(request)) {
-    finish(receive, failure_of(*receive, UCS_PTR_STATUS(request)));
+  // The operation goes on under another name: the old one is used up.
+  Completion* completion = receive->completion;
+  const std::span<std::byte> dst(receive->destination, bytes);
+  operations_.give(receive);
+  receive =
+      operations_.take(Operation::Kind::kReceive, static_cast<int>(prefix.source), completion);
+  (void)endpoint_of(peers_[prefix.source]);  // see fetch()
+  const Result<Progress> result = start_fetch(receive, data, dst);
+  if ((!result.ok() || *result == Progress::kDone) && completion != nullptr) {
+    completion->done(completion, result.status());
   }
   return UCS_INPROGRESS;
 }

@@ -65,7 +65,7 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
   if (size < 1 || rank < 0 || rank >= size) {
     return error(UZIP_ERR_INVALID, "rank %d of %d processes: must be 0 ... size - 1", rank, size);
   }
-  std::unique_ptr<UcxTransport> transport(new UcxTransport(rank, size, config.peer_read));
+  std::unique_ptr<UcxTransport> transport(new UcxTransport(rank, size));
   Status opened;
   if (auto resources = open_ucx(config, size); resources.ok()) {
     transport->ucx_ = std::move(*resources);
@@ -80,7 +80,9 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
     record.host = host_identity();
     record.memory = {getpid(), reinterpret_cast<uint64_t>(transport->token_.data()),
                      transport->token_};
-    record.peer_read = config.peer_read;
+    // Where the user wants a network, nothing is to go around it.
+    record.shared_memory = transport->ucx_.shared_memory;
+    record.peer_read = config.peer_read && record.shared_memory;
     record.address = transport->ucx_.address;
     mine = pack_wireup(record);
   }
@@ -90,16 +92,15 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
   UZIP_RETURN_IF_ERROR(exchanged);
   UZIP_RETURN_IF_ERROR(transport->learn_peers(all));
   transport->watch_peers();
-  UZIP_RETURN_IF_ERROR(transport->connect_samples());
+  transport->connect_samples();
   transport->describe();
+  // Nobody goes on, and perhaps leaves, before all others watch it.
+  UZIP_RETURN_IF_ERROR(allgather({}, &all));
   return transport;
 }
 
-UcxTransport::UcxTransport(int rank, int size, bool peer_read)
-    : rank_(rank),
-      peer_read_(peer_read),
-      token_(make_memory_token()),
-      peers_(static_cast<size_t>(size)) {
+UcxTransport::UcxTransport(int rank, int size)
+    : rank_(rank), token_(make_memory_token()), peers_(static_cast<size_t>(size)) {
   for (int i = 0; i < size; ++i) {
     peers_[static_cast<size_t>(i)].transport = this;
     peers_[static_cast<size_t>(i)].index = i;
@@ -121,14 +122,19 @@ Status UcxTransport::learn_peers(const std::vector<std::vector<std::byte>>& byte
     UZIP_ASSIGN_OR_RETURN(auto record, unpack_wireup(bytes[i], process));
     records.push_back(std::move(record));
   }
-  info_.all_same_host = all_on_one_host(records);
+  info_.all_same_host = all_on_one_host(records) &&
+                        std::all_of(records.begin(), records.end(),
+                                    [](const auto& record) { return record.shared_memory; });
+  info_.processes_here = 0;
   const HostIdentity here = records[static_cast<size_t>(rank_)].host;
+  const bool reads = records[static_cast<size_t>(rank_)].peer_read;
   for (size_t i = 0; i < records.size(); ++i) {
     Peer& peer = peers_[i];
     peer.record = std::move(records[i]);
     peer.same_host = peer.record.host == here;
+    info_.processes_here += peer.same_host;
     peer.readable = peer.same_host;
-    peer.offers = peer_read_ && peer.record.peer_read && peer.same_host;
+    peer.offers = reads && peer.record.peer_read && peer.same_host;
   }
   return {};
 }
@@ -136,16 +142,15 @@ Status UcxTransport::learn_peers(const std::vector<std::vector<std::byte>>& byte
 // Connections are made when first needed: n * n of them would take long, and UCX complains of those
 // that are not complete when a process leaves. One to a process of this host and one elsewhere are
 // made now, to see how.
-Status UcxTransport::connect_samples() {
+void UcxTransport::connect_samples() {
   bool here = false;
   bool elsewhere = false;
   for (int step = 1; step < size(); ++step) {
     Peer& peer = peers_[static_cast<size_t>((rank_ + step) % size())];
     bool& done = peer.same_host ? here : elsewhere;
-    if (!done) UZIP_RETURN_IF_ERROR(endpoint_of(peer).status());
+    if (!done) (void)endpoint_of(peer);  // a failure is the peer's
     done = true;
   }
-  return {};
 }
 
 // "ucx 1.13.1: posix, tcp", from what UCX prints of each connection: "lane[0]:  2:posix/memory.0
@@ -183,6 +188,7 @@ UcxTransport::~UcxTransport() {
 // ---- Sending ----
 
 Result<ucp_ep_h> UcxTransport::endpoint_of(Peer& peer) {
+  if (peer.failed) return peer.failure;
   if (peer.endpoint != nullptr) return peer.endpoint;
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -193,7 +199,11 @@ Result<ucp_ep_h> UcxTransport::endpoint_of(Peer& peer) {
   const ucs_status_t status = ucp_ep_create(ucx_.worker.get(), &params, &peer.endpoint);
   if (status != UCS_OK) {
     peer.endpoint = nullptr;
-    return ucx_error(status, "connecting").with_context("process " + std::to_string(peer.index));
+    mark_failed(peer,
+                error(UZIP_ERR_PEER,
+                      "process %d has ended or can't be reached: connecting to it failed: %s (UCX)",
+                      peer.index, ucs_status_string(status)));
+    return peer.failure;
   }
   return peer.endpoint;
 }
@@ -224,7 +234,7 @@ Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
 Result<Progress> UcxTransport::post(Operation* operation, WireKind kind,
                                     std::span<const std::byte> body) {
   Peer& peer = peers_[static_cast<size_t>(operation->peer)];
-  Result<ucp_ep_h> endpoint = endpoint_of(peer);
+  const Result<ucp_ep_h> endpoint = endpoint_of(peer);
   if (!endpoint.ok()) {
     operations_.give(operation);
     return endpoint.status();
@@ -238,17 +248,17 @@ Result<Progress> UcxTransport::post(Operation* operation, WireKind kind,
       ucp_am_send_nbx(*endpoint, static_cast<unsigned>(kind), operation->header,
                       operation->header_bytes, body.data(), body.size(), &param);
   sent_since_flush_ = true;
-  if (request == nullptr) {
-    operations_.give(operation);
-    return Progress::kDone;
+  if (UCS_PTR_IS_PTR(request)) {
+    operation->with_ucx = true;
+    operation->awaited = true;
+    ++pending_sends_;
+    return Progress::kPending;
   }
-  if (UCS_PTR_IS_ERR(request)) {
-    const Status failure = failure_of(*operation, UCS_PTR_STATUS(request));
-    operations_.give(operation);
-    return failure;
-  }
-  ++pending_sends_;
-  return Progress::kPending;
+  const ucs_status_t status = UCS_PTR_RAW_STATUS(request);
+  const Status failure = status == UCS_OK ? Status() : failure_of(*operation, status);
+  operations_.give(operation);
+  if (!failure.ok()) return failure;
+  return Progress::kDone;
 }
 
 Result<Progress> UcxTransport::send_to_self(std::span<const std::byte> head,
@@ -271,14 +281,14 @@ Result<Progress> UcxTransport::send_to_self(std::span<const std::byte> head,
   operation->bytes = body.size();
   arrival->body = Arrival::Body::kSelf;
   arrival->offer = operation->id;
+  operation->awaited = true;
   ++pending_sends_;
   return Progress::kPending;
 }
 
 void UcxTransport::finish(Operation* operation, const Status& status) {
   Completion* completion = operation->completion;
-  const Operation::Kind kind = operation->kind;
-  if (kind != Operation::Kind::kReceive && kind != Operation::Kind::kAwaitReply) --pending_sends_;
+  if (operation->awaited) --pending_sends_;
   operations_.give(operation);
   if (completion == nullptr || closing_) return;
   if (progressing_) {
@@ -344,9 +354,7 @@ void UcxTransport::look_when_idle() {
 void UcxTransport::connect_back() {
   for (int index : std::exchange(to_connect_, {})) {
     Peer& peer = peers_[static_cast<size_t>(index)];
-    if (peer.failed) continue;
-    const Result<ucp_ep_h> endpoint = endpoint_of(peer);
-    if (!endpoint.ok()) mark_failed(peer, endpoint.status());
+    (void)endpoint_of(peer);  // a failure is the peer's
   }
 }
 

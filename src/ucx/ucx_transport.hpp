@@ -33,9 +33,9 @@ using OutOfBandAllgather = std::function<Status(std::span<const std::byte> mine,
 
 class UcxTransport final : public Transport {
  public:
-  /// Collective over all `size` processes: calls `allgather` exactly once, with a mark of failure
-  /// if this process can't take part, so that all return an error if one does. `config` is read
-  /// during the call only.
+  /// Collective over all `size` processes: calls `allgather` twice. A process that can't take part
+  /// says so by contributing nothing to the first; then all return an error, and there is no
+  /// second. `config` is read during the call only.
   static Result<std::unique_ptr<UcxTransport>> create(const Config& config, int rank, int size,
                                                       const OutOfBandAllgather& allgather);
   /// Closes the connections within a bounded time. Completions of pending operations are not
@@ -79,10 +79,10 @@ class UcxTransport final : public Transport {
     std::vector<Arrival*> early;  ///< arrived before their turn
   };
 
-  UcxTransport(int rank, int size, bool peer_read);
+  UcxTransport(int rank, int size);
   Status learn_peers(const std::vector<std::vector<std::byte>>& records);
   void watch_peers();
-  Status connect_samples();
+  void connect_samples();
   void describe();
 
   // Sending: ucx_transport.cpp.
@@ -106,6 +106,8 @@ class UcxTransport final : public Transport {
   bool make_lasting(Arrival* arrival);
   void end(Arrival* arrival);
   Result<Progress> fetch(Arrival* arrival, std::span<std::byte> dst, Completion* completion);
+  Result<Progress> start_fetch(Operation* operation, void* descriptor, std::span<std::byte> dst);
+  void release_to_ucx(Arrival* arrival);
 
   // Offers: ucx_offers.cpp.
   Result<Progress> take_offer(Arrival* arrival, std::span<std::byte> dst, Completion* completion);
@@ -134,7 +136,6 @@ class UcxTransport final : public Transport {
   static void on_endpoint_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   const int rank_;
-  const bool peer_read_;
   MemoryToken token_;  ///< at this address other processes look for it
   TransportSink* sink_ = nullptr;
   TransportInfo info_;

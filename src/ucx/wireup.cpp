@@ -15,6 +15,9 @@ constexpr uint32_t kWireupMagic = 0x57585a55;  // "UZXW" in memory order
 constexpr uint32_t kWireupVersion = 1;
 constexpr size_t kMaxAddressBytes = size_t{1} << 20;
 
+constexpr uint32_t kPeerRead = 1;
+constexpr uint32_t kSharedMemory = 2;
+
 // Little-endian, no padding; the worker's address follows.
 struct WireupHeader {
   uint32_t magic = kWireupMagic;
@@ -26,7 +29,7 @@ struct WireupHeader {
   uint64_t token_address = 0;
   MemoryToken token{};
   int32_t pid = 0;
-  uint32_t peer_read = 0;
+  uint32_t flags = 0;
   uint64_t address_bytes = 0;
 };
 static_assert(sizeof(WireupHeader) == 88 && std::is_trivially_copyable_v<WireupHeader>);
@@ -86,7 +89,7 @@ std::vector<std::byte> pack_wireup(const WireupRecord& record) {
   header.token_address = record.memory.token_address;
   header.token = record.memory.token;
   header.pid = record.memory.pid;
-  header.peer_read = record.peer_read ? 1 : 0;
+  header.flags = (record.peer_read ? kPeerRead : 0) | (record.shared_memory ? kSharedMemory : 0);
   header.address_bytes = record.address.size();
 
   std::vector<std::byte> bytes(sizeof header + record.address.size());
@@ -109,7 +112,8 @@ Result<WireupRecord> unpack_wireup(std::span<const std::byte> bytes, int process
   WireupRecord record;
   record.host = {header.boot, header.pid_namespace, header.ipc_namespace, header.user_namespace};
   record.memory = {header.pid, header.token_address, header.token};
-  record.peer_read = header.peer_read != 0;
+  record.peer_read = (header.flags & kPeerRead) != 0;
+  record.shared_memory = (header.flags & kSharedMemory) != 0;
   record.address.assign(bytes.begin() + sizeof header, bytes.end());
   return record;
 }

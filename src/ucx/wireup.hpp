@@ -31,6 +31,7 @@ struct WireupRecord {
   HostIdentity host;
   PeerMemory memory;
   bool peer_read = false;          ///< it reads others' memory, if it may
+  bool shared_memory = false;      ///< it may talk over shared memory
   std::vector<std::byte> address;  ///< of its UCX worker
 };
 
