@@ -3,6 +3,7 @@
 
 #include "base/transport.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -44,6 +45,11 @@ inline Pending start_send(Transport& transport, int peer, std::span<const std::b
   Pending pending;
   pending.answer = transport.send(peer, head, body, pending.ticket.get());
   return pending;
+}
+
+/// Sends must be over before their bodies and tickets go away.
+bool all_finished(const auto& sends) {
+  return std::all_of(sends.begin(), sends.end(), [](const auto& send) { return send.finished(); });
 }
 
 class Inbox : public TransportSink {

@@ -123,8 +123,8 @@ int measure(int rank, const std::string& mode, size_t bytes, const OutOfBandAllg
   Bench bench{**transport, taker, {}, std::vector<std::byte>(bytes, std::byte{1})};
   // Short batches: the best one was not disturbed by other work on the machine, the median is what
   // one gets.
-  const size_t rounds = std::clamp<size_t>((size_t{1} << 23) / std::max<size_t>(bytes, 1), 2, 200);
-  const size_t batches = bytes < (size_t{1} << 20) ? 400 : 20;
+  const size_t rounds = std::clamp<size_t>((size_t{1} << 21) / std::max<size_t>(bytes, 1), 2, 200);
+  const size_t batches = bytes < (size_t{1} << 20) ? 200 : 20;
   bench.ping_pong(rounds);
   std::vector<double> times;
   for (size_t batch = 0; batch < batches; ++batch) {

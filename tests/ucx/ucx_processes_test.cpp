@@ -1,0 +1,225 @@
+// UcxTransport between real processes: sizes, many ranks on few cores, sleeping, fall-backs,
+// leftovers.
+#include "ucx/child.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace uzip {
+namespace {
+
+class UcxProcesses : public ::testing::TestWithParam<size_t> {
+ protected:
+  const Way& way() const { return kWays[GetParam()]; }
+};
+
+TEST_P(UcxProcesses, ExchangesAllSizes) {
+  constexpr size_t kSizes[] = {0, 1, 8, 1024, 8192, 65536, 1 << 20, (size_t{64} << 20) + 1};
+  ProcessGroup group(2);
+  group.start([&](int rank, const auto& allgather) {
+    Child child(way(), rank, 2, allgather);
+    CHILD_CHECK(child.ok());
+    CHILD_CHECK(child.transport->info().all_same_host == (std::string(way().tls) != "tcp"));
+    std::vector<std::vector<std::byte>> mine, theirs;
+    for (size_t bytes : kSizes) {
+      mine.push_back(pattern(bytes, static_cast<uint64_t>(rank)));
+      theirs.push_back(pattern(bytes, static_cast<uint64_t>(1 - rank)));
+    }
+    std::vector<Pending> sends;
+    for (const auto& body : mine) {
+      sends.push_back(start_send(*child.transport, 1 - rank, as_head("x"), body));
+    }
+    CHILD_CHECK(child.until([&] {
+      return child.inbox->messages.size() == mine.size() && child.inbox->all_received() &&
+             all_finished(sends);
+    }));
+    for (size_t i = 0; i < mine.size(); ++i) {
+      CHILD_CHECK(sends[i].status().ok());
+      CHILD_CHECK(child.inbox->messages[i].body == theirs[i]);
+    }
+    CHILD_CHECK(child.leave(2));
+    return 0;
+  });
+  EXPECT_EQ(group.wait_for_all(), "");
+}
+
+TEST_P(UcxProcesses, EightProcessesOnFewCores) {
+  constexpr int kRanks = 8;
+  constexpr int kRounds = 20;
+  ProcessGroup group(kRanks);
+  group.start(
+      [&](int rank, const auto& allgather) {
+        Child child(way(), rank, kRanks, allgather);
+        CHILD_CHECK(child.ok());
+        const std::vector<std::byte> body = pattern(100000, static_cast<uint64_t>(rank));
+        for (int round = 0; round < kRounds; ++round) {
+          std::vector<Pending> sends;
+          for (int step = 1; step < kRanks; ++step) {
+            for (size_t bytes : {size_t{8}, size_t{2000}, size_t{100000}}) {
+              sends.push_back(start_send(*child.transport, (rank + step) % kRanks, as_head("x"),
+                                         std::span(body).first(bytes)));
+            }
+          }
+          const size_t expected = static_cast<size_t>(round + 1) * (kRanks - 1) * 3;
+          CHILD_CHECK(child.until([&] {
+            return child.inbox->messages.size() >= expected && child.inbox->all_received() &&
+                   all_finished(sends);
+          }));
+        }
+        for (const Inbox::Message& message : child.inbox->messages) {
+          const auto right = pattern(100000, static_cast<uint64_t>(message.peer));
+          if (message.head != "x") continue;
+          CHILD_CHECK(std::equal(message.body.begin(), message.body.end(), right.begin()));
+        }
+        CHILD_CHECK(child.leave(kRanks));
+        return 0;
+      },
+      std::chrono::seconds(60));
+  EXPECT_EQ(group.wait_for_all(), "");
+}
+
+double cpu_seconds() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+TEST_P(UcxProcesses, WaitSleepsUntilSomethingComes) {
+  ProcessGroup group(2);
+  group.start([&](int rank, const auto& allgather) {
+    Child child(way(), rank, 2, allgather);
+    CHILD_CHECK(child.ok());
+    CHILD_CHECK(child.leave(2));  // connected, and nothing under way
+    if (rank == 0) {
+      const double before = cpu_seconds();
+      const auto start = std::chrono::steady_clock::now();
+      const size_t seen = child.inbox->messages.size();
+      int turns = 0;
+      while (child.inbox->messages.size() == seen) {
+        if (!child.transport->progress()) child.transport->wait(std::chrono::milliseconds(100));
+        ++turns;
+      }
+      const std::chrono::duration<double> slept = std::chrono::steady_clock::now() - start;
+      CHILD_CHECK(slept.count() > 0.5);
+      CHILD_CHECK(cpu_seconds() - before < 0.1);
+      CHILD_CHECK(turns < 500);
+      const auto sent_at = std::chrono::steady_clock::time_point(
+          std::chrono::steady_clock::duration(group.shared(0)));
+      CHILD_CHECK(std::chrono::steady_clock::now() - sent_at < std::chrono::milliseconds(90));
+    } else {
+      usleep(800000);
+      group.shared(0) =
+          static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+      Pending sent = start_send(*child.transport, 0, as_head("x"), {});
+      CHILD_CHECK(child.until([&] { return sent.finished(); }));
+    }
+    CHILD_CHECK(child.leave(2));
+    return 0;
+  });
+  EXPECT_EQ(group.wait_for_all(), "");
+}
+
+// The other process's id and token as they are when it lives in another pid namespace, or where the
+// kernel forbids to read it.
+OutOfBandAllgather with_wrong_token(const OutOfBandAllgather& allgather) {
+  return [&allgather](std::span<const std::byte> mine, auto* all) {
+    if (mine.empty()) return allgather(mine, all);
+    auto record = unpack_wireup(mine, 0);
+    if (!record.ok()) return record.status();
+    record->memory.token[3] ^= std::byte{1};
+    return allgather(pack_wireup(*record), all);
+  };
+}
+
+TEST_P(UcxProcesses, SendsThroughUcxWhatCannotBeRead) {
+  ProcessGroup group(2);
+  group.start([&](int rank, const auto& allgather) {
+    Child child(way(), rank, 2, with_wrong_token(allgather));
+    CHILD_CHECK(child.ok());
+    for (int round = 0; round < 3; ++round) {
+      const auto mine = pattern(300000, static_cast<uint64_t>(rank + round));
+      const auto theirs = pattern(300000, static_cast<uint64_t>(1 - rank + round));
+      const std::string head = "round " + std::to_string(round);
+      Pending sent = start_send(*child.transport, 1 - rank, as_head(head), mine);
+      CHILD_CHECK(child.until([&] {
+        return sent.finished() && child.count(head) == 1 && child.inbox->all_received();
+      }));
+      CHILD_CHECK(sent.status().ok());
+      for (const Inbox::Message& message : child.inbox->messages) {
+        if (message.head != head) continue;
+        CHILD_CHECK(message.receive.status().ok());
+        CHILD_CHECK(message.body == theirs);
+      }
+      CHILD_CHECK(child.leave(2));
+    }
+    return 0;
+  });
+  EXPECT_EQ(group.wait_for_all(), "");
+}
+
+TEST_P(UcxProcesses, OneThatCannotStartFailsAll) {
+  ProcessGroup group(3);
+  group.start([&](int rank, const auto& allgather) {
+    Way mine = way();
+    if (rank == 1) mine.tls = "no_such_transport";
+    Config config;
+    config.ucx_tls = mine.tls;
+    const auto made = UcxTransport::create(config, rank, 3, allgather);
+    CHILD_CHECK(!made.ok());
+    CHILD_CHECK(rank == 1 || made.status().message().find("process 1") != std::string::npos);
+    return 0;
+  });
+  EXPECT_EQ(group.wait_for_all(), "");
+}
+
+std::set<std::string> shared_memory() {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    names.insert(entry.path());
+  }
+  std::ifstream segments("/proc/sysvipc/shm");
+  std::string key, id, perms, size, creator, last, attached;
+  for (std::string line; std::getline(segments, line);) {
+    std::istringstream(line) >> key >> id >> perms >> size >> creator >> last >> attached;
+    if (attached == "0") names.insert("sysv " + id);  // the others are of living processes
+  }
+  return names;
+}
+
+TEST_P(UcxProcesses, KilledProcessesLeaveNothingBehind) {
+  const std::set<std::string> before = shared_memory();
+  for (int round = 0; round < 20; ++round) {
+    ProcessGroup group(2);
+    group.start([&](int rank, const auto& allgather) {
+      Child child(way(), rank, 2, allgather);
+      CHILD_CHECK(child.ok());
+      const auto body = pattern(50000, 1);
+      std::deque<Pending> sends;
+      group.shared(static_cast<size_t>(rank)) = 1;
+      child.inbox->on_each = [&](Inbox::Message&) {
+        sends.push_back(start_send(*child.transport, 1 - rank, as_head("x"), body));
+      };
+      sends.push_back(start_send(*child.transport, 1 - rank, as_head("x"), body));
+      child.until([] { return false; });
+      return 1;
+    });
+    while (group.shared(0) == 0 || group.shared(1) == 0) usleep(1000);
+    usleep(static_cast<useconds_t>(round) * 700);
+  }  // kills them
+  std::set<std::string> left = shared_memory();
+  for (const std::string& name : before) left.erase(name);
+  EXPECT_EQ(left, std::set<std::string>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, UcxProcesses, ::testing::Range<size_t>(0, std::size(kWays)),
+                         [](const auto& info) { return kWays[info.param].name; });
+
+}  // namespace
+}  // namespace uzip
