@@ -104,7 +104,7 @@ Result<CallKind> kind_of(uzip_coll_t coll) {
 Status read_counts(const size_t* counts, const CallContext& context, CollArgs& args, size_t* own_offset) {
   if (!counts) return error(UZIP_ERR_INVALID, "%s: counts is NULL; it must have %d entries",
                             call_name(args.kind), context.size);
-  args.counts.assign(counts, counts + context.size);
+  args.counts = {counts, static_cast<size_t>(context.size)};
   args.count = 0;
   for (int r = 0; r < context.size; ++r) {
     if (r == context.rank) *own_offset = args.count;

@@ -9,8 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
-#include <vector>
 
 namespace uzip {
 
@@ -67,7 +67,7 @@ struct CollArgs {
   const std::byte* src = nullptr;
   std::byte* dst = nullptr;
   size_t count = 0;              ///< per rank; the v forms: the sum
-  std::vector<size_t> counts;    ///< the v forms only
+  std::span<const size_t> counts;  ///< the v forms only; the caller's, valid until the call has started
   CallOptions options;
   uzip_coll_info_t* info = nullptr;
 };

@@ -52,7 +52,8 @@ Communicator::~Communicator() {
 Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& args) {
   const auto matches = [&](const CallShape& shape) {
     return shape.kind == args.kind && shape.count == args.count && shape.type == args.type &&
-           shape.in_place == args.in_place && shape.options == args.options && shape.counts == args.counts;
+           shape.in_place == args.in_place && shape.options == args.options &&
+           std::equal(shape.counts.begin(), shape.counts.end(), args.counts.begin(), args.counts.end());
   };
   for (size_t i = 0; i < plans_.size(); ++i) {
     const size_t candidate = (last_plan_ + i) % plans_.size();
@@ -61,7 +62,8 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
     return plans_[candidate];
   }
   const int ranks = is_point_to_point(args.kind) ? 1 : size();
-  CallShape shape{args.kind, args.type, args.in_place, ranks, args.count, args.counts, args.options};
+  CallShape shape{args.kind,  args.type, args.in_place, ranks, args.count, {args.counts.begin(), args.counts.end()},
+                  args.options};
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
   prepared->direct = DirectExchange::suits(prepared->plan);

@@ -12,6 +12,11 @@ void mix(uint64_t& hash, uint64_t value) { hash = (hash ^ value) * 0x100000001b3
 
 Shape Plan::round_shape(uint32_t round) const {
   Shape result;
+  round_shape(round, result);
+  return result;
+}
+
+void Plan::round_shape(uint32_t round, Shape& result) const {
   result.coll = coll();
   result.size = shape.size;
   result.in_place = shape.in_place;
@@ -27,10 +32,10 @@ Shape Plan::round_shape(uint32_t round) const {
   } else if (shape.counts.empty()) {
     result.counts.assign(ranks, std::min(shape.count - begin, chunk));
   } else {
+    result.counts.clear();
     for (size_t count : shape.counts)
       result.counts.push_back(count > begin ? std::min(count - begin, chunk) : 0);
   }
-  return result;
 }
 
 size_t Plan::block_offset(int rank) const {

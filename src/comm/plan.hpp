@@ -49,6 +49,8 @@ class Plan {
 
   /// The shape that the schedule of a round is built for.
   Shape round_shape(uint32_t round) const;
+  /// The same into `result`, whose memory is used again.
+  void round_shape(uint32_t round, Shape& result) const;
   /// Elements of block `rank` before its part of `round`, and where block `rank` begins in the blocked buffer.
   size_t block_offset(int rank) const;
   /// Digest for comparing plans between ranks; to be set by whoever made the plan.

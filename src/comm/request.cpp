@@ -18,6 +18,7 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
                       const CallStamp& stamp) {
   comm_ = &comm;
   args_ = std::move(args);
+  args_.counts = {};  // the plan has them
   prepared_ = std::move(prepared);
   stamp_ = stamp;
   next_round_ = 0;
@@ -74,7 +75,8 @@ void Request::finish() {
     // MPI's in-place reduce_scatter: the result was made in the rank's own block and goes to the front.
     auto* front = const_cast<std::byte*>(args_.src);
     const size_t rank = static_cast<size_t>(comm_->rank());
-    const size_t count = args_.counts.empty() ? args_.count : args_.counts[rank];
+    const std::vector<size_t>& counts = plan().shape.counts;
+    const size_t count = counts.empty() ? args_.count : counts[rank];
     std::memmove(front, args_.dst, count * datatype_size(args_.type));
   }
   if (uzip_coll_info_t* info = args_.info) {

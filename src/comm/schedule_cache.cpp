@@ -104,8 +104,13 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(PreparedPlan&
 }
 
 Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(const Plan& plan, uint32_t round) {
-  Key key{plan.algorithm, plan.point_to_point() ? plan.shape.kind : CallKind::kBarrier, plan.shape.type,
-          plan.codec, plan.split(round), plan.round_shape(round)};
+  Key& key = wanted_;
+  key.algorithm = plan.algorithm;
+  key.kind = plan.point_to_point() ? plan.shape.kind : CallKind::kBarrier;
+  key.type = plan.shape.type;
+  key.codec = plan.codec;
+  key.split = plan.split(round);
+  plan.round_shape(round, key.shape);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (!(entry->key == key)) continue;
     entries_.splice(entries_.begin(), entries_, entry);
@@ -133,7 +138,7 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(con
   for (const Step& step : prepared->schedule.steps)
     prepared->is_long.push_back(is_long(step, plan.shape.type));
   UZIP_RETURN_IF_ERROR(index_receives(*prepared));
-  entries_.push_front({std::move(key), prepared});
+  entries_.push_front({key, prepared});
   if (entries_.size() > kMostEntries) entries_.pop_back();
   return std::shared_ptr<const PreparedSchedule>(std::move(prepared));
 }

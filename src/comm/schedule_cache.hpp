@@ -51,11 +51,11 @@ class ScheduleCache {
 
  private:
   struct Key {
-    const Algorithm* algorithm;
-    CallKind kind;  ///< point to point has no algorithm
-    DataType type;
-    const Codec* codec;
-    bool split;
+    const Algorithm* algorithm = nullptr;
+    CallKind kind{};  ///< point to point has no algorithm
+    DataType type{};
+    const Codec* codec = nullptr;
+    bool split = false;
     Shape shape;
     bool operator==(const Key&) const = default;
   };
@@ -67,6 +67,7 @@ class ScheduleCache {
   Result<std::shared_ptr<const PreparedSchedule>> find_or_build(const Plan& plan, uint32_t round);
 
   int rank_;
+  Key wanted_;                ///< of the round that is looked for; kept for its memory
   std::list<Entry> entries_;  ///< most recently used first
 };
 

@@ -10,11 +10,11 @@
 namespace uzip {
 
 LoopbackJob::LoopbackJob(int size, const LoopbackOptions& wire, const Config& config,
-                         const Meddling& meddling)
+                         const Wrap& wrap)
     : fabric_(size, wire), random_(wire.seed) {
   for (int rank = 0; rank < size; ++rank) {
     std::unique_ptr<Transport> transport = fabric_.connect(rank);
-    if (meddling.any()) transport = meddle(std::move(transport), meddling);
+    if (wrap) transport = wrap(std::move(transport));
     auto engine = Engine::create(config, std::move(transport));
     worlds_.push_back(std::move(*create_world(std::move(*engine))));
   }

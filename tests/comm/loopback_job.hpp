@@ -26,8 +26,11 @@ class LoopbackJob {
   /// More than any call of these tests needs.
   static constexpr int kStepLimit = 400000;
 
+  /// What stands between each engine and its transport.
+  using Wrap = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>;
+
   explicit LoopbackJob(int size, const LoopbackOptions& wire = {}, const Config& config = Config(),
-                       const Meddling& meddling = {});
+                       const Wrap& wrap = nullptr);
   ~LoopbackJob();
   LoopbackJob(const LoopbackJob&) = delete;
   LoopbackJob& operator=(const LoopbackJob&) = delete;

@@ -73,8 +73,8 @@ class MeddlingTransport final : public Transport, public TransportSink {
 
 }  // namespace
 
-std::unique_ptr<Transport> meddle(std::unique_ptr<Transport> transport, const Meddling& meddling) {
-  return std::make_unique<MeddlingTransport>(std::move(transport), meddling);
+std::unique_ptr<Transport> Meddling::operator()(std::unique_ptr<Transport> transport) const {
+  return std::make_unique<MeddlingTransport>(std::move(transport), *this);
 }
 
 }  // namespace uzip

@@ -19,9 +19,8 @@ struct Meddling {
   /// Changes what is announced.
   std::function<void(Incoming&)> alter = nullptr;
 
-  bool any() const { return fleeting || always_moving || repeat || alter; }
+  /// Puts it around a transport.
+  std::unique_ptr<Transport> operator()(std::unique_ptr<Transport> transport) const;
 };
-
-std::unique_ptr<Transport> meddle(std::unique_ptr<Transport> transport, const Meddling& meddling);
 
 }  // namespace uzip
