@@ -104,6 +104,16 @@ Status end(uzip_request_t* request, std::unique_lock<std::mutex>& lock) {
   return status;
 }
 
+/// Gives up an operation that this rank has just started and nobody else can miss.
+void cancel(uzip_request_t* request) {
+  PendingRequest* const pending = requests().get(reinterpret_cast<uintptr_t>(*request));
+  if (!pending) return;
+  std::unique_lock lock(pending->engine->mutex());
+  pending->request->fail(error(UZIP_ERR_INVALID, "given up"), false);
+  pending->engine->wait(*pending->request, lock);
+  (void)end(request, lock);
+}
+
 Status wait(uzip_request_t* request) {
   if (!request) return null_pointer("request");
   if (*request == UZIP_REQUEST_NULL) return Status();
@@ -384,8 +394,9 @@ uzip_status_t uzip_sendrecv(const void* src, size_t src_count, int dest, int sen
   uzip_status_t status = uzip_irecv(dst, dst_count, dtype, source, recv_tag, comm, &requests[0]);
   if (status != UZIP_OK) return status;
   status = uzip_isend(src, src_count, dtype, dest, send_tag, comm, &requests[1]);
-  const uzip_status_t waited = uzip_waitall(2, requests, nullptr);
-  return status != UZIP_OK ? status : waited;
+  if (status == UZIP_OK) return uzip_waitall(2, requests, nullptr);
+  cancel(&requests[0]);  // its sender may be waiting for what can't be sent
+  return status;
 }
 
 // ---- Requests --------------------------------------------------------------------------------------------
