@@ -41,7 +41,7 @@ Result<CommunicatorHandle*> find(uzip_comm_t comm) {
 Result<uzip_comm_t> publish(Result<CommunicatorHandle> made) {
   if (!made.ok()) return made.status();
   if (!made->comm) return uzip_comm_t{nullptr};
-  const uintptr_t handle = communicators().add(std::make_shared<CommunicatorHandle>(std::move(*made)));
+  const uintptr_t handle = communicators().add(std::move(*made));
   if (!handle) return error(UZIP_ERR_NO_MEMORY, "too many communicators; free some");
   return reinterpret_cast<uzip_comm_t>(handle);
 }
@@ -75,15 +75,13 @@ Status start(uzip_comm_t comm, uzip_request_t* out, const Validate& validate) {
   UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
   UZIP_ASSIGN_OR_RETURN(CollArgs args, validate(handle->comm->context()));
   std::unique_lock lock(handle->engine->mutex());
-  auto pending = std::make_shared<PendingRequest>();
-  pending->engine = handle->engine;
-  UZIP_ASSIGN_OR_RETURN(pending->request, handle->comm->start(std::move(args)));
+  UZIP_ASSIGN_OR_RETURN(Request* const request, handle->comm->start(std::move(args)));
   handle->engine->progress();
-  const uintptr_t number = requests().add(pending);
+  const uintptr_t number = requests().add({handle->engine, request});
   if (!number) {
-    pending->request->fail(error(UZIP_ERR_NO_MEMORY, "too many requests; wait for some"));
-    handle->engine->release(pending->request);
-    return pending->request->status();
+    request->fail(error(UZIP_ERR_NO_MEMORY, "too many requests; wait for some"));
+    handle->engine->release(request);
+    return request->status();
   }
   *out = reinterpret_cast<uzip_request_t>(number);
   return Status();
@@ -96,7 +94,7 @@ Result<PendingRequest*> find(uzip_request_t* request) {
 
 /// Ends a done request; the engine may end with it, so the lock must not be held.
 Status end(uzip_request_t* request, std::unique_lock<std::mutex>& lock) {
-  const std::shared_ptr<PendingRequest> pending = requests().remove(reinterpret_cast<uintptr_t>(*request));
+  const std::optional<PendingRequest> pending = requests().remove(reinterpret_cast<uintptr_t>(*request));
   *request = UZIP_REQUEST_NULL;
   const Status status = pending->request->status();
   pending->engine->release(pending->request);
@@ -263,8 +261,7 @@ uzip_status_t uzip_comm_free(uzip_comm_t* comm) {
     if (!comm) return null_pointer("comm");
     if (!*comm) return Status();
     UZIP_RETURN_IF_ERROR(find(*comm).status());
-    const std::shared_ptr<CommunicatorHandle> handle =
-        communicators().remove(reinterpret_cast<uintptr_t>(*comm));
+    std::optional<CommunicatorHandle> handle = communicators().remove(reinterpret_cast<uintptr_t>(*comm));
     *comm = nullptr;
     leave(*handle);
     return Status();

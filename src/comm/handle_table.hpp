@@ -8,16 +8,18 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace uzip {
 
-/// Places for T, made on demand and never moved. Looking one up takes no lock.
+/// Places for T, made on demand and never moved. Looking one up takes no lock, using one again no memory.
 template <class T>
 class HandleTable {
  public:
   /// A new handle, never 0; or 0 when the table is full.
-  uintptr_t add(std::shared_ptr<T> value) {
+  uintptr_t add(T value) {
     std::lock_guard lock(mutex_);
     if (free_.empty() && !grow()) return 0;
     const uint32_t index = free_.back();
@@ -31,25 +33,25 @@ class HandleTable {
   /// What the handle stands for, or null. The caller's thread rule keeps it alive meanwhile.
   T* get(uintptr_t handle) const {
     Place* place = checked(handle);
-    return place ? place->value.get() : nullptr;
+    return place ? &place->value : nullptr;
   }
 
-  /// Ends the handle; null if it was none.
-  std::shared_ptr<T> remove(uintptr_t handle) {
+  /// Ends the handle; nothing if it was none.
+  std::optional<T> remove(uintptr_t handle) {
     std::lock_guard lock(mutex_);
     Place* place = checked(handle);
-    if (!place) return nullptr;
+    if (!place) return std::nullopt;
     place->live.store(false, std::memory_order_release);
     place->generation.fetch_add(1, std::memory_order_release);
     free_.push_back(index_of(handle));
-    return std::move(place->value);
+    return std::exchange(place->value, T());
   }
 
  private:
   struct Place {
     std::atomic<uint32_t> generation{1};
     std::atomic<bool> live{false};
-    std::shared_ptr<T> value;
+    T value{};
   };
   static constexpr uint32_t kBlockPlaces = 1024;
   static constexpr uint32_t kMostBlocks = 4096;

@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -17,22 +21,34 @@ namespace {
 // Allocations of this thread while it counts.
 thread_local bool counting = false;
 thread_local size_t allocations = 0;
+thread_local size_t allocated_bytes = 0;
+// All that are not freed, of all threads.
+std::atomic<int64_t> live{0};
 
 void* allocate(size_t bytes) {
-  if (counting) ++allocations;
+  if (counting) {
+    ++allocations;
+    allocated_bytes += bytes;
+  }
+  ++live;
   void* memory = std::malloc(bytes > 0 ? bytes : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
+}
+
+void release(void* memory) {
+  if (memory != nullptr) --live;
+  std::free(memory);
 }
 
 }  // namespace
 
 void* operator new(size_t bytes) { return allocate(bytes); }
 void* operator new[](size_t bytes) { return allocate(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete[](void* memory) noexcept { release(memory); }
+void operator delete(void* memory, size_t) noexcept { release(memory); }
+void operator delete[](void* memory, size_t) noexcept { release(memory); }
 
 namespace uzip {
 namespace {
@@ -136,11 +152,11 @@ struct Form {
 };
 
 constexpr Form kForms[] = {
-    {UZIP_ALLREDUCE, nullptr, "raw", -1, 1},      {UZIP_ALLREDUCE, "two_shot", "raw", -1, 5000},
-    {UZIP_ALLREDUCE, "ring", "lev", 0, 50000},    {UZIP_ALLREDUCE, "two_shot", "lev", 1, 50000},
+    {UZIP_ALLREDUCE, nullptr, "raw", -1, 1},       {UZIP_ALLREDUCE, "two_shot", "raw", -1, 5000},
+    {UZIP_ALLREDUCE, "ring", "lev", 0, 50000},     {UZIP_ALLREDUCE, "two_shot", "lev", 1, 50000},
     {UZIP_REDUCE_SCATTER, "ring", "raw", -1, 999}, {UZIP_REDUCE_SCATTERV, "ring", "lev", 0, 9000},
-    {UZIP_ALLGATHER, "bruck", "raw", -1, 100},    {UZIP_ALLGATHER, "ring", "lev", 1, 9000},
-    {UZIP_ALLGATHERV, "ring", "raw", -1, 100},    {UZIP_BARRIER, nullptr, nullptr, -1, 0}};
+    {UZIP_ALLGATHER, "bruck", "raw", -1, 100},     {UZIP_ALLGATHER, "ring", "lev", 1, 9000},
+    {UZIP_ALLGATHERV, "ring", "raw", -1, 100},     {UZIP_BARRIER, nullptr, nullptr, -1, 0}};
 
 // Allocations of one call on all ranks.
 size_t allocations_of(LoopbackJob& job, CollCase& test, const Form& form,
@@ -184,6 +200,170 @@ TEST(Memory, RepeatedCallsDontAllocate) {
     EXPECT_GT(first, 0u);
     EXPECT_EQ(last, 0u) << test.describe() << " " << form.codec << ", at first " << first;
   }
+}
+
+TEST(Memory, RepeatedMessagesDontAllocate) {
+  for (const char* codec : {"raw", "lev"}) {
+    uzip_options_t options = UZIP_OPTIONS_INIT;
+    options.codec = codec;
+    options.chunk_bytes = 16384;
+    LoopbackJob job(2, mixed_wire(), Config(), uncounted);
+    const std::vector<float> in(20000, 1.5F);
+    std::vector<float> out(in.size());
+    size_t last = 0;
+    for (int turn = 0; turn < 300; ++turn) {
+      allocations = 0;
+      const Counting on(true);
+      Request* requests[2];
+      const bool send_first = turn % 2 == 0;
+      for (int k = 0; k < 2; ++k) {
+        const bool send = (k == 0) == send_first;
+        requests[send] =
+            send ? *job.start_send(0, in.data(), in.size(), UZIP_FP32, 1, 0, &options)
+                 : *job.start_recv(1, out.data(), out.size(), UZIP_FP32, 0, 0, &options);
+        for (int step = 0; step < turn % 50; ++step) job.step();
+      }
+      while (!requests[0]->done() || !requests[1]->done()) job.step();
+      job.engine(1).release(requests[0]);
+      job.engine(0).release(requests[1]);
+      if (turn >= 200) last += allocations;
+    }
+    EXPECT_EQ(last, 0u) << codec;
+    EXPECT_EQ(in, out);
+  }
+}
+
+// Through the C API, where requests have handles.
+TEST(Memory, RepeatedNonblockingCallsDontAllocate) {
+  const uzip_oob_t oob = {sizeof oob, 0, 1,
+                          [](const void* src, void* dst, size_t bytes, void*) {
+                            std::memcpy(dst, src, bytes);
+                            return 0;
+                          },
+                          nullptr};
+  uzip_comm_t comm;
+  ASSERT_EQ(uzip_comm_create(&oob, &comm), UZIP_OK) << uzip_last_error();
+  const std::vector<float> in(1000, 1);
+  std::vector<float> out(1000);
+  for (int turn = 0; turn < 50; ++turn) {
+    if (turn == 40) allocations = 0;
+    const Counting on(true);
+    uzip_request_t requests[16];
+    for (uzip_request_t& request : requests) {
+      ASSERT_EQ(uzip_iallreduce(in.data(), out.data(), 1000, UZIP_FP32, UZIP_SUM, comm, &request),
+                UZIP_OK);
+    }
+    ASSERT_EQ(uzip_waitall(16, requests, nullptr), UZIP_OK);
+    ASSERT_EQ(uzip_allreduce(in.data(), out.data(), 1000, UZIP_FP32, UZIP_SUM, comm), UZIP_OK);
+  }
+  EXPECT_EQ(allocations, 0u);
+  EXPECT_EQ(uzip_comm_free(&comm), UZIP_OK);
+}
+
+// ---- Bounds ----
+
+struct Footprint {
+  size_t scratch = 0;  // most bytes in use at a time, of a rank
+  size_t heap = 0;     // bytes allocated during the call
+};
+
+// Of a few equal calls at a time.
+Footprint footprint_of(const Form& form, size_t count) {
+  constexpr size_t kCalls = 4;
+  LoopbackJob job(kRanks, {}, Config(), uncounted);
+  const std::vector<uint16_t> in(count * kRanks, 0x3f80);
+  std::vector<uint16_t> out(count * kRanks);
+  uzip_options_t options = UZIP_OPTIONS_INIT;
+  options.algorithm = form.algorithm;
+  options.codec = form.codec;
+  options.chunk_bytes = 65536;
+  std::vector<Started> started;
+  started.reserve(kCalls * kRanks);
+  Footprint result;
+  allocated_bytes = 0;
+  const Counting on(true);
+  for (size_t call = 0; call < kCalls; ++call) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      // All write the same.
+      auto args = make_call(form.coll, in.data(), out.data(), count, UZIP_BF16, UZIP_MAX);
+      args.options = &options;
+      started.push_back({rank, *job.start(rank, args)});
+    }
+  }
+  const auto unfinished = [](const Started& s) { return !s.request->done(); };
+  while (std::any_of(started.begin(), started.end(), unfinished)) {
+    job.step();
+    result.scratch = std::max(result.scratch, job.engine(0).buffers().in_use_bytes());
+  }
+  result.heap = allocated_bytes;
+  for (const Started& s : started) {
+    EXPECT_TRUE(s.request->status().ok());
+    job.engine(s.rank).release(s.request);
+  }
+  return result;
+}
+
+// The rounds of a long call use the same memory one after another.
+TEST(Memory, DoesNotGrowWithTheMessage) {
+  for (const Form& form :
+       {Form{UZIP_ALLREDUCE, "two_shot", "raw", -1, 0}, Form{UZIP_ALLREDUCE, "ring", "lev", -1, 0},
+        Form{UZIP_ALLGATHER, "ring", "lev", -1, 0},
+        Form{UZIP_REDUCE_SCATTER, "ring", "raw", -1, 0}}) {
+    const Footprint some = footprint_of(form, 3 * 32768 * 10),
+                    many = footprint_of(form, 3 * 32768 * 80);
+    EXPECT_EQ(some.scratch, many.scratch) << form.algorithm;
+    EXPECT_LT(many.heap, some.heap + some.heap / 10) << form.algorithm << form.codec;
+  }
+}
+
+TEST(Memory, ScratchIsGivenBack) {
+  LoopbackJob job(kRanks, mixed_wire());
+  CollCase test({UZIP_ALLREDUCE, UZIP_FP32, UZIP_SUM, std::vector<size_t>(kRanks, 50000),
+                 Placement::kApart, Values::kExact, 1});
+  EXPECT_EQ(expect_all(job.run([&](int rank) { return test.args(rank); }), UZIP_OK), "");
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(job.engine(rank).buffers().in_use_bytes(), 0u);
+  }
+}
+
+TEST(Memory, CommunicatorsLeaveNothing) {
+  LoopbackJob job(2);
+  const auto turn = [&] {
+    std::vector<CommunicatorHandle> comm = job.make_communicator();
+    job.join(comm);
+    int32_t in = 1, out[2];
+    std::vector<Started> started;
+    for (int rank = 0; rank < 2; ++rank) {
+      started.push_back(
+          {rank, *job.start(rank, make_call(UZIP_ALLREDUCE, &in, &out[rank], 1, UZIP_INT32),
+                            comm[static_cast<size_t>(rank)].comm.get())});
+    }
+    ASSERT_EQ(expect_all(job.finish(started), UZIP_OK), "");
+    job.leave(comm);
+  };
+  for (int k = 0; k < 50; ++k) turn();
+  const int64_t before = live;
+  for (int k = 0; k < 3000; ++k) turn();
+  EXPECT_LE(live, before + 2);
+}
+
+TEST(Memory, FailedCallsLeaveNothing) {
+  const QuietLog quiet;
+  LoopbackJob job(kRanks, mixed_wire());
+  std::vector<float> in(3000, 1), out(3000 * kRanks);
+  const auto turn = [&] {
+    const auto statuses = job.run([&](int rank) {
+      return make_call(UZIP_ALLREDUCE, in.data(), out.data() + 3000 * rank,
+                       rank == 1 ? 2999 : 3000);
+    });
+    ASSERT_EQ(expect_all(statuses, UZIP_ERR_MISMATCH), "");
+  };
+  for (int k = 0; k < 50; ++k) turn();
+  job.settle();
+  const int64_t before = live;
+  for (int k = 0; k < 500; ++k) turn();
+  job.settle();
+  EXPECT_LE(live, before + 20);
 }
 
 }  // namespace
