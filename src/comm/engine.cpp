@@ -99,8 +99,9 @@ bool Engine::progress() {
 bool Engine::run_one_step() {
   while (work_head_ < work_.size()) {
     Round* round = work_[work_head_++];
-    if (work_head_ == work_.size()) {
-      work_.clear();
+    if (2 * work_head_ >= work_.size()) {
+      // Not only when it is empty, which it may not be for as long as calls keep coming.
+      work_.erase(work_.begin(), work_.begin() + static_cast<ptrdiff_t>(work_head_));
       work_head_ = 0;
     }
     if (round->run_one()) return true;
