@@ -107,12 +107,7 @@ bool BlockEncoder::remove_zeros(size_t count) {
   const size_t gone = count - kept;
   // The bits must not need more room than the zeros' own top plane did.
   if (gone * (7 - traits_.top_shift) < count + 8 * kRounding) return false;
-  size_t minus = 0;
-  for (size_t i = 0; i < packed_bytes(gone, 1); i += 8) {
-    uint64_t word;
-    std::memcpy(&word, scratch_.sign_bits + i, 8);
-    minus += static_cast<size_t>(std::popcount(word));
-  }
+  const size_t minus = kernels_.count_ones(scratch_.sign_bits, gone);
   block_.zero_sign = minus == 0      ? ZeroSign::kPlus
                      : minus == gone ? ZeroSign::kMinus
                                      : ZeroSign::kBoth;

@@ -4,7 +4,6 @@
 #include "codec/sequence.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace uzip {
@@ -107,13 +106,7 @@ class PlaneDecoder {
   Status read_bits(const uint8_t** kept_bits, const uint8_t** sign_bits) {
     const size_t bytes = block_.kept_bits_bytes();
     UZIP_RETURN_IF_ERROR(read(block_.kept_bits, bytes, scratch_.kept_bits, kept_bits));
-    size_t kept = 0;
-    for (size_t i = 0; i < bytes; i += 8) {
-      uint64_t word;
-      std::memcpy(&word, *kept_bits + i, 8);
-      if (block_.values - 8 * i < 64) word &= (uint64_t{1} << (block_.values - 8 * i)) - 1;
-      kept += static_cast<size_t>(std::popcount(word));
-    }
+    const size_t kept = kernels_.count_ones(*kept_bits, block_.values);
     if (kept != block_.kept) return corrupt("number of kept values", kept, block_.kept);
     const size_t sign_bytes = block_.sign_bits_bytes();
     if (block_.has_signs())

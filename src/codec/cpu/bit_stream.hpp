@@ -13,6 +13,18 @@ namespace {
   return count == 0 ? 0 : ~uint64_t{0} >> (64 - count);
 }
 
+/// How many of the first `bits` bits are 1, for processors that count those of a word at once.
+inline size_t count_ones_by_words(const uint8_t* words, size_t bits) {
+  size_t ones = 0;
+  for (size_t at = 0; at < bits; at += 64, words += 8) {
+    uint64_t word;
+    __builtin_memcpy(&word, words, 8);
+    if (bits - at < 64) word &= lowest_bits(bits - at);
+    ones += static_cast<size_t>(__builtin_popcountll(word));
+  }
+  return ones;
+}
+
 /// Collects bits in words.
 class BitWriter {
  public:

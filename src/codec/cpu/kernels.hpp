@@ -99,6 +99,8 @@ struct CodecKernels {
                   unsigned value, uint8_t* dst);
   /// OR and AND of all bytes; count > 0.
   void (*bit_range)(const uint8_t* bytes, size_t count, uint8_t* all_or, uint8_t* all_and);
+  /// How many of the first `bits` bits of whole words are 1.
+  size_t (*count_ones)(const uint8_t* words, size_t bits);
   /// Length of the longest prefix, in bytes, in which every byte equals the byte `period` before
   /// (the first `period` bytes are taken as given). period is 1, 2, 4 or 8; bytes is a multiple of
   /// it.

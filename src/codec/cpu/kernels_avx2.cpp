@@ -2,6 +2,7 @@
 // over of a sequence goes to the portable kernels.
 #include "codec/cpu/kernels_avx2.hpp"
 
+#include "codec/cpu/bit_stream.hpp"
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_scalar.hpp"
 #include "codec/cpu/levels_avx2.hpp"
@@ -160,6 +161,7 @@ const CodecKernels kAvx2CodecKernels = {
     .top = &kAvx2TopKernels,
     .combine = combine,
     .bit_range = bit_range,
+    .count_ones = count_ones_by_words,
     .repeat_length = scalar_repeat_length,
 };
 

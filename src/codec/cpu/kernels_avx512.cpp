@@ -1,6 +1,7 @@
 // AVX-512 with VBMI2 and GFNI: level coding of byte sequences, 64 at a time, and the table of all
 // kernels.
 #include "codec/cpu/kernels_avx512.hpp"
+#include "codec/cpu/bit_stream.hpp"
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_scalar.hpp"
 #include "codec/cpu/levels_avx512.hpp"
@@ -129,6 +130,7 @@ const CodecKernels kAvx512CodecKernels = {
     .top = &kAvx512TopKernels,
     .combine = combine,
     .bit_range = bit_range,
+    .count_ones = count_ones_by_words,
     .repeat_length = repeat_length,
 };
 

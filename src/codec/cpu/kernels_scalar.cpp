@@ -354,6 +354,20 @@ void bit_range(const uint8_t* bytes, size_t count, uint8_t* all_or, uint8_t* all
   *all_and = static_cast<uint8_t>(every);
 }
 
+/// Without an instruction for it: pairs, fours, bytes, and their sum on top.
+size_t count_ones(const uint8_t* words, size_t bits) {
+  size_t ones = 0;
+  for (size_t at = 0; at < bits; at += 64) {
+    uint64_t word = load<uint64_t>(words + at / 8);
+    if (bits - at < 64) word &= lowest_bits(bits - at);
+    word -= word >> 1 & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    ones += word * kOnes >> 56;
+  }
+  return ones;
+}
+
 }  // namespace
 
 void scalar_delta_1(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
@@ -437,6 +451,7 @@ const CodecKernels kScalarCodecKernels = {
     .top = nullptr,
     .combine = combine,
     .bit_range = bit_range,
+    .count_ones = count_ones,
     .repeat_length = scalar_repeat_length,
 };
 
