@@ -79,7 +79,7 @@ void Selector::choose_rounds(Plan& plan) const {
   if (shape.kind == CallKind::kAllreduce) block = (shape.count + ranks - 1) / ranks;
   if (!shape.counts.empty()) block = *std::max_element(shape.counts.begin(), shape.counts.end());
 
-  plan.chunk = std::max<size_t>(bytes / element, 1);
+  plan.chunk = std::clamp<size_t>(bytes / element, 1, std::max<size_t>(block, 1));
   plan.chunk = std::max(plan.chunk, block / (MessageIndex::kMaxRounds - 1) + 1);
   if (block == 0) {
     plan.rounds = shape.kind == CallKind::kBarrier || plan.point_to_point() ? 1 : 0;

@@ -1,0 +1,207 @@
+// Plans: the same on all ranks, bounded rounds for every size, what was asked for.
+#include "comm/selector.hpp"
+
+#include "comm/message_head.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace uzip {
+namespace {
+
+constexpr LinkFacts kShared = {.shared_memory = true, .latency = 0.5e-6, .bandwidth = 8e9};
+constexpr LinkFacts kNetwork = {.shared_memory = false, .latency = 20e-6, .bandwidth = 1e9};
+
+CallShape shape_of(CallKind kind, DataType type, int ranks, size_t count) {
+  CallShape shape;
+  shape.kind = kind;
+  shape.type = type;
+  shape.size = ranks;
+  shape.count = kind == CallKind::kBarrier ? 0 : count;
+  if (kind == CallKind::kAllgatherV || kind == CallKind::kReduceScatterV) {
+    shape.counts.assign(static_cast<size_t>(ranks), 0);
+    for (size_t r = 0; r < shape.counts.size(); ++r) shape.counts[r] = count * r / 2;
+    shape.count = std::accumulate(shape.counts.begin(), shape.counts.end(), size_t{0});
+  }
+  return shape;
+}
+
+constexpr CallKind kKinds[] = {CallKind::kAllreduce,      CallKind::kReduceScatter,
+                               CallKind::kReduceScatterV, CallKind::kAllgather,
+                               CallKind::kAllgatherV,     CallKind::kBarrier,
+                               CallKind::kSend,           CallKind::kRecv};
+
+// The rounds together are the call, each block piece by piece.
+void expect_rounds_cover(const Plan& plan) {
+  if (plan.shape.kind == CallKind::kBarrier) {
+    EXPECT_EQ(plan.rounds, 1u);
+    return;
+  }
+  std::vector<size_t> sums;
+  size_t total = 0;
+  for (uint32_t round = 0; round < plan.rounds; ++round) {
+    const Shape shape = plan.round_shape(round);
+    sums.resize(shape.counts.size());
+    for (size_t r = 0; r < sums.size(); ++r) {
+      EXPECT_LE(shape.counts[r], plan.chunk);
+      sums[r] += shape.counts[r];
+      total += shape.counts[r];
+    }
+    // Pieces begin where vectors do.
+    EXPECT_TRUE(round + 1 == plan.rounds || plan.chunk % 64 == 0 || plan.chunk < 64);
+  }
+  const bool one_total = plan.shape.kind == CallKind::kAllreduce || plan.point_to_point() ||
+                         !plan.shape.counts.empty();
+  const size_t ranks = static_cast<size_t>(plan.shape.size);
+  EXPECT_EQ(total, one_total ? plan.shape.count : plan.shape.count * ranks);
+  for (size_t r = 0; r < plan.shape.counts.size() && plan.rounds > 0; ++r) {
+    EXPECT_EQ(sums[r], plan.shape.counts[r]);
+  }
+}
+
+TEST(Selector, RoundsCoverTheCall) {
+  const Config config;
+  for (const LinkFacts& link : {kShared, kNetwork}) {
+    const Selector selector(config, link);
+    for (CallKind kind : kKinds) {
+      for (int ranks : {1, 2, 3, 8}) {
+        for (size_t count :
+             {size_t{0}, size_t{1}, size_t{63}, size_t{65537}, size_t{1000003}, size_t{10556587}}) {
+          const int size = is_point_to_point(kind) ? 1 : ranks;
+          const auto plan = selector.select(shape_of(kind, UZIP_BF16, size, count));
+          ASSERT_TRUE(plan.ok()) << plan.status().message();
+          expect_rounds_cover(*plan);
+          EXPECT_LE(plan->window, std::max(plan->rounds, 1u));
+        }
+      }
+    }
+  }
+}
+
+TEST(Selector, AnyChunkSizeWorks) {
+  const Config config;
+  const Selector selector(config, kShared);
+  for (DataType type : {UZIP_INT8, UZIP_FP64}) {
+    for (CallKind kind : kKinds) {
+      for (size_t chunk : {size_t{1}, size_t{7}, size_t{513}, size_t{1} << 40, SIZE_MAX / 2,
+                           SIZE_MAX - 1, SIZE_MAX}) {
+        CallShape shape = shape_of(kind, type, is_point_to_point(kind) ? 1 : 3, 1000);
+        shape.options.chunk_bytes = chunk;
+        const auto plan = selector.select(shape);
+        ASSERT_TRUE(plan.ok());
+        expect_rounds_cover(*plan);
+      }
+    }
+  }
+}
+
+// Larger than any memory: the numbers must not overflow, and there are never too many rounds.
+TEST(Selector, HugeCountsHaveFewRounds) {
+  const Config config;
+  const Selector selector(config, kNetwork);
+  for (CallKind kind : {CallKind::kAllreduce, CallKind::kAllgather, CallKind::kSend}) {
+    for (size_t chunk : {size_t{0}, size_t{1}}) {
+      for (size_t bytes :
+           {size_t{1} << 31, size_t{1} << 32, size_t{1} << 45, size_t{PTRDIFF_MAX} / 64}) {
+        CallShape shape = shape_of(kind, UZIP_UINT8, kind == CallKind::kSend ? 1 : 48, bytes);
+        shape.options.chunk_bytes = chunk;
+        const auto plan = selector.select(shape);
+        ASSERT_TRUE(plan.ok());
+        EXPECT_LE(plan->rounds, MessageIndex::kInquiryRound);  // numbered below it
+        EXPECT_GT(plan->rounds, 0u);
+        const Shape last = plan->round_shape(plan->rounds - 1);
+        EXPECT_GT(last.total(), 0u);
+        EXPECT_LE(last.total(), plan->round_shape(0).total());
+      }
+    }
+  }
+}
+
+TEST(Selector, DoesAsAsked) {
+  const Config config;
+  const Selector selector(config, kShared);
+  CallShape shape = shape_of(CallKind::kAllreduce, UZIP_FP32, 4, 100000);
+  for (const Algorithm* algorithm : algorithms()) {
+    if (algorithm->coll != Coll::kAllreduce) continue;
+    shape.options.algorithm = algorithm;
+    const auto plan = selector.select(shape);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->algorithm, algorithm);
+    EXPECT_NE(selector.explain(*plan).find("as asked"), std::string::npos);
+  }
+  shape.options.codec = {find_codec("lev"), CodecLevel::kFastest};
+  shape.options.chunk_bytes = 40000;
+  for (int split : {-1, 0, 1}) {
+    shape.options.split_send = split;
+    const auto plan = selector.select(shape);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->codec, find_codec("lev"));
+    EXPECT_EQ(plan->level, CodecLevel::kFastest);
+    EXPECT_LE(plan->chunk * 4, 40000u + 64 * 4);
+    EXPECT_EQ(plan->split_rounds, split == 1 ? plan->rounds : split == 0 ? 0 : 1);
+  }
+  // Integers are not coded, whatever is asked.
+  shape.type = UZIP_INT32;
+  EXPECT_EQ(selector.select(shape)->codec, nullptr);
+}
+
+TEST(Selector, CodesOnANetworkOnly) {
+  Config config;
+  const CallShape large = shape_of(CallKind::kAllreduce, UZIP_FP32, 2, 1000000);
+  const CallShape small = shape_of(CallKind::kAllreduce, UZIP_FP32, 2, 100);
+  EXPECT_EQ(Selector(config, kShared).select(large)->codec, nullptr);
+  EXPECT_NE(Selector(config, kNetwork).select(large)->codec, nullptr);
+  EXPECT_EQ(Selector(config, kNetwork).select(small)->codec, nullptr);
+  config.codec_threshold = 100;
+  EXPECT_NE(Selector(config, kNetwork).select(small)->codec, nullptr);
+}
+
+// The codec must not decide on the order of a reduction.
+TEST(Selector, CodecChangesNeitherAlgorithmNorRounds) {
+  const Config config;
+  for (const LinkFacts& link : {kShared, kNetwork}) {
+    const Selector selector(config, link);
+    for (size_t count = 1; count < 100000000; count = count * 3 + 1) {
+      for (int ranks : {2, 3, 8, 17}) {
+        CallShape shape = shape_of(CallKind::kAllreduce, UZIP_BF16, ranks, count);
+        const auto chosen = selector.select(shape);
+        shape.options.codec.codec = find_codec("raw");
+        const auto raw = selector.select(shape);
+        shape.options.codec.codec = find_codec("lev");
+        const auto lev = selector.select(shape);
+        for (const auto* other : {&raw, &lev}) {
+          EXPECT_EQ(chosen->algorithm, (*other)->algorithm);
+          EXPECT_EQ(chosen->chunk, (*other)->chunk);
+          EXPECT_EQ(chosen->rounds, (*other)->rounds);
+        }
+      }
+    }
+  }
+}
+
+TEST(Plan, DigestTellsPlansApart) {
+  const Config config;
+  const Selector selector(config, kShared);
+  CallShape shape = shape_of(CallKind::kAllgatherV, UZIP_FP32, 3, 100);
+  const uint16_t digest = selector.select(shape)->digest;
+  EXPECT_EQ(selector.select(shape)->digest, digest);
+  const auto differs = [&](auto change) {
+    CallShape other = shape;
+    change(other);
+    return selector.select(other)->digest != digest;
+  };
+  EXPECT_TRUE(differs([](auto& s) { s.counts = {1, 99, 50}; }));
+  EXPECT_TRUE(differs([](auto& s) { s.options.chunk_bytes = 64; }));
+  EXPECT_TRUE(differs([](auto& s) { s.options.codec.codec = find_codec("lev"); }));
+  EXPECT_TRUE(
+      differs(
+          [](auto& s) { s.options.algorithm = find_algorithm(Coll::kAllgather, "two_shot"); }) ||
+      differs([](auto& s) { s.options.algorithm = find_algorithm(Coll::kAllgather, "ring"); }));
+}
+
+}  // namespace
+}  // namespace uzip
