@@ -68,12 +68,12 @@ Status Engine::read_default_options() {
     const std::string item = list.substr(begin, end - begin);
     const size_t colon = item.find(':');
     const std::string name = colon == std::string::npos ? item : item.substr(colon + 1);
-    bool found = name == "auto";
+    bool found = false;
     for (int c = 0; c < kCollCount; ++c) {
       const Coll coll = static_cast<Coll>(c);
       if (colon != std::string::npos && item.substr(0, colon) != coll_name(coll)) continue;
       const Algorithm* algorithm = find_algorithm(coll, name);
-      found |= algorithm != nullptr;
+      found |= algorithm || name == "auto";
       if (algorithm) defaults_[c].algorithm = algorithm;
     }
     if (!found)
