@@ -220,8 +220,9 @@ void Engine::release(Request* request) {
 // ---- Communicators ---------------------------------------------------------------------------------------
 
 uint32_t Engine::reserve_number() {
-  uint32_t place = 0;
+  uint32_t& place = lowest_free_;
   while (place < places_.size() && places_[place].used) ++place;
+  if (place == kPlaceMask) return kNoNumber;  // whose place is none
   if (place == places_.size()) places_.emplace_back();
   places_[place].used = true;
   return places_[place].generation << kPlaceBits | place;
@@ -236,7 +237,9 @@ void Engine::set_communicator(uint32_t number, Communicator* comm) {
 }
 
 void Engine::free_number(uint32_t number) {
+  if (number == kNoNumber) return;
   Place& place = places_[number & kPlaceMask];
+  lowest_free_ = std::min(lowest_free_, number & kPlaceMask);
   for (HeldMessage& message : place.early) discard(message.incoming);
   place = {nullptr, (place.generation + 1) & kGenerationMask, false, {}};
 }

@@ -42,7 +42,8 @@ class Engine final : public TransportSink {
   Request* acquire();
   void release(Request* request);
 
-  // Communicators. A number is reserved before the other ranks can know it.
+  // Communicators. A number is reserved before the other ranks can know it; kNoNumber: there are too many.
+  static constexpr uint32_t kNoNumber = UINT32_MAX;
   uint32_t reserve_number();
   void set_communicator(uint32_t number, Communicator* comm);
   void free_number(uint32_t number);
@@ -100,6 +101,7 @@ class Engine final : public TransportSink {
   CallOptions defaults_[kCollCount];
   std::mutex mutex_;
   std::vector<Place> places_;
+  uint32_t lowest_free_ = 0;       ///< no place below it is free
   std::map<int, Status> failed_;   ///< processes, and why; communicators that are being made hear of them later
   std::vector<Round*> work_;       ///< rounds with long steps, first in first out from work_head_
   size_t work_head_ = 0;

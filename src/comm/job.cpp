@@ -86,11 +86,15 @@ Result<CommunicatorHandle> split(CommunicatorHandle& parent, int color, int key)
   std::lock_guard lock(engine.mutex());
   if (!status.ok() || color < 0) {
     engine.free_number(child.number);
-    child.engine.reset();
     if (!status.ok()) return status;
-    return child;
+    return CommunicatorHandle();
   }
   std::erase_if(all, [&](const SplitRecord& record) { return record.color != color; });
+  for (const SplitRecord& record : all) {
+    if (record.number != Engine::kNoNumber) continue;
+    engine.free_number(child.number);
+    return error(UZIP_ERR_NO_MEMORY, "rank %d has too many communicators; free some", record.rank);
+  }
   std::stable_sort(all.begin(), all.end(),
                    [](const SplitRecord& a, const SplitRecord& b) { return a.key < b.key; });
   std::vector<int> processes;
