@@ -30,6 +30,7 @@ class BufferPool {
   void put(Buffer buffer);
 
   size_t in_use_bytes() const { return in_use_; }
+  size_t idle_bytes() const { return idle_bytes_; }
   static constexpr size_t kSlack = 64;
 
  private:

@@ -1,0 +1,251 @@
+// Validation of calls: what is refused, with which words, and how in-place forms are understood.
+#include "comm/coll_args.hpp"
+
+#include "algos/algorithm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace uzip {
+namespace {
+
+constexpr int kRanks = 4, kRank = 2;
+
+const CallContext kContext = [] {
+  static const CallOptions kDefaults[kCollCount];
+  return CallContext{kRank, kRanks, kDefaults};
+}();
+
+class CollArgsTest : public testing::Test {
+ protected:
+  uzip_coll_args_t call_ = {sizeof(uzip_coll_args_t),
+                            UZIP_ALLREDUCE,
+                            memory_,
+                            memory_ + 1000,
+                            10,
+                            nullptr,
+                            UZIP_FP32,
+                            UZIP_SUM,
+                            nullptr,
+                            nullptr};
+
+  Result<CollArgs> validate() { return validate_collective(call_, kContext); }
+  void expect_refused(const char* said, StatusCode code = UZIP_ERR_INVALID) {
+    const Result<CollArgs> args = validate();
+    ASSERT_FALSE(args.ok()) << said;
+    EXPECT_EQ(args.status().code(), code);
+    EXPECT_NE(args.status().message().find(said), std::string::npos) << args.status().message();
+  }
+
+  float memory_[4000] = {};
+};
+
+TEST_F(CollArgsTest, RefusesWhatIsUnknown) {
+  call_.struct_size = 0;
+  expect_refused("struct_size is 0");
+  call_.struct_size = sizeof call_ + 8;
+  expect_refused("struct_size");
+  call_.struct_size = sizeof call_;
+  call_.coll = static_cast<uzip_coll_t>(6);
+  expect_refused("collective 6");
+  call_.coll = static_cast<uzip_coll_t>(-1);
+  expect_refused("collective -1");
+  call_.coll = UZIP_ALLREDUCE;
+  call_.dtype = static_cast<uzip_dtype_t>(12);
+  expect_refused("data type 12");
+  call_.dtype = static_cast<uzip_dtype_t>(-3);
+  expect_refused("data type -3");
+  call_.dtype = UZIP_FP32;
+  call_.op = static_cast<uzip_op_t>(5);
+  expect_refused("reduction 5");
+  call_.op = UZIP_AVG;
+  EXPECT_TRUE(validate().ok());
+}
+
+TEST_F(CollArgsTest, IgnoresWhatIsNotUsed) {
+  call_.op = static_cast<uzip_op_t>(77);
+  call_.coll = UZIP_ALLGATHER;
+  EXPECT_TRUE(validate().ok());
+  call_.coll = UZIP_BARRIER;
+  call_.dtype = static_cast<uzip_dtype_t>(77);
+  call_.src = call_.dst = nullptr;
+  call_.count = SIZE_MAX;
+  EXPECT_TRUE(validate().ok());
+  EXPECT_EQ(validate()->count, 0u);
+}
+
+TEST_F(CollArgsTest, RefusesCountsThatOverflow) {
+  for (uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTER, UZIP_ALLGATHER}) {
+    call_.coll = coll;
+    for (size_t count : {SIZE_MAX, SIZE_MAX / 4 + 1, size_t{1} << 62, size_t(-1000)}) {
+      call_.count = count;
+      expect_refused("more than memory can hold");
+    }
+  }
+  // Only together with the number of ranks.
+  call_.coll = UZIP_ALLGATHER;
+  call_.count = (size_t{1} << 61) / 4 + 1;
+  expect_refused("for 4 rank(s)");
+  size_t counts[kRanks] = {SIZE_MAX / 2, SIZE_MAX / 2, 2, 0};
+  call_.counts = counts;
+  for (uzip_coll_t coll : {UZIP_ALLGATHERV, UZIP_REDUCE_SCATTERV}) {
+    call_.coll = coll;
+    expect_refused("add up to more");
+  }
+  counts[0] = counts[1] = size_t{1} << 60;
+  expect_refused("more than memory can hold");
+}
+
+TEST_F(CollArgsTest, NeedsBuffersForElements) {
+  call_.src = nullptr;
+  expect_refused("src is NULL but 40 bytes");
+  call_.src = memory_;
+  call_.dst = nullptr;
+  expect_refused("dst is NULL");
+  call_.dst = UZIP_IN_PLACE;
+  expect_refused("dst is UZIP_IN_PLACE");
+  call_.coll = UZIP_ALLGATHERV;
+  call_.dst = memory_ + 1000;
+  expect_refused("counts is NULL");
+  // A rank that has nothing needs no source, but room for the others'.
+  const size_t counts[kRanks] = {5, 5, 0, 5};
+  call_.counts = counts;
+  call_.src = nullptr;
+  EXPECT_TRUE(validate().ok());
+  call_.dst = nullptr;
+  expect_refused("dst is NULL but 60 bytes");
+}
+
+TEST_F(CollArgsTest, RefusesOverlaps) {
+  call_.dst = memory_ + 9;
+  call_.src = memory_;
+  expect_refused("overlap");
+  call_.src = memory_ + 18;
+  expect_refused("overlap");
+  call_.src = memory_ + 19;
+  EXPECT_TRUE(validate().ok());  // one after the other
+  call_.coll = UZIP_ALLGATHER;
+  call_.dst = memory_;
+  for (int block = 0; block < kRanks; ++block) {
+    call_.src = memory_ + 10 * block;
+    if (block == kRank) {
+      EXPECT_TRUE(validate()->in_place);
+    } else {
+      expect_refused("overlap");
+    }
+  }
+  call_.src = memory_ + 21;
+  expect_refused("overlap");
+  call_.src = memory_ + 40;
+  EXPECT_FALSE(validate()->in_place);
+  call_.coll = UZIP_REDUCE_SCATTER;
+  call_.src = memory_;
+  for (int block = 1; block < kRanks; ++block) {
+    call_.dst = memory_ + 10 * block;
+    if (block == kRank) {
+      EXPECT_TRUE(validate()->in_place);
+      EXPECT_FALSE(validate()->result_moves);
+    } else {
+      expect_refused("overlap");
+    }
+  }
+}
+
+TEST_F(CollArgsTest, UnderstandsInPlaceForms) {
+  const auto* memory = reinterpret_cast<const std::byte*>(memory_);
+  call_.src = UZIP_IN_PLACE;
+  call_.dst = memory_;
+  EXPECT_TRUE(validate()->in_place);
+  EXPECT_EQ(validate()->src, memory);
+  call_.src = memory_;
+  EXPECT_TRUE(validate()->in_place);
+  // As in MPI: all inputs in dst, the result goes to its front.
+  call_.coll = UZIP_REDUCE_SCATTER;
+  call_.src = UZIP_IN_PLACE;
+  EXPECT_TRUE(validate()->in_place);
+  EXPECT_TRUE(validate()->result_moves);
+  EXPECT_EQ(validate()->src, memory);
+  EXPECT_EQ(validate()->dst, memory + 2 * 10 * sizeof(float));
+  call_.coll = UZIP_ALLGATHER;
+  EXPECT_EQ(validate()->src, memory + 2 * 10 * sizeof(float));
+  const size_t counts[kRanks] = {1, 2, 3, 4};
+  call_.counts = counts;
+  call_.coll = UZIP_ALLGATHERV;
+  EXPECT_EQ(validate()->src, memory + 3 * sizeof(float));
+  EXPECT_EQ(validate()->count, 10u);
+  call_.coll = UZIP_REDUCE_SCATTERV;
+  EXPECT_EQ(validate()->dst, memory + 3 * sizeof(float));
+}
+
+TEST_F(CollArgsTest, Options) {
+  uzip_options_t options = UZIP_OPTIONS_INIT;
+  call_.options = &options;
+  EXPECT_TRUE(validate().ok());
+  options.algorithm = "auto";
+  options.codec = "auto";
+  EXPECT_EQ(validate()->options.algorithm, nullptr);
+  options.algorithm = "ring";
+  options.codec = "lev:smallest";
+  options.chunk_bytes = 123;
+  options.split_send = 1;
+  EXPECT_EQ(validate()->options.algorithm, find_algorithm(Coll::kAllreduce, "ring"));
+  EXPECT_EQ(validate()->options.codec.level, CodecLevel::kSmallest);
+  EXPECT_EQ(validate()->options.chunk_bytes, 123u);
+  EXPECT_EQ(validate()->options.split_send, 1);
+  for (const char* wrong : {"", "rign", "RING", "one_shot ", "bruck"}) {
+    options.algorithm = wrong;
+    expect_refused("there is no algorithm");
+  }
+  options.algorithm = nullptr;
+  for (const char* wrong : {"", "zip", "lev:", "lev:best", "raw:fastest:fastest", ":balanced"}) {
+    options.codec = wrong;
+    expect_refused("there is no codec");
+  }
+  options.codec = nullptr;
+  for (int wrong : {-2, 2, 1000}) {
+    options.split_send = wrong;
+    expect_refused("split_send");
+  }
+  options.split_send = -1;
+  options.struct_size = 1;
+  expect_refused("uzip_options_t.struct_size");
+}
+
+TEST_F(CollArgsTest, SettingsAreOverruledByOptions) {
+  CallOptions defaults[kCollCount];
+  defaults[static_cast<int>(Coll::kAllreduce)].chunk_bytes = 7;
+  defaults[static_cast<int>(Coll::kAllreduce)].codec.codec = find_codec("lev");
+  const CallContext context = {kRank, kRanks, defaults};
+  EXPECT_EQ(validate_collective(call_, context)->options.chunk_bytes, 7u);
+  uzip_options_t options = UZIP_OPTIONS_INIT;
+  options.codec = "raw";
+  call_.options = &options;
+  EXPECT_EQ(validate_collective(call_, context)->options.chunk_bytes, 7u);
+  EXPECT_EQ(validate_collective(call_, context)->options.codec.codec, find_codec("raw"));
+  call_.coll = UZIP_ALLGATHER;
+  EXPECT_EQ(validate_collective(call_, context)->options.chunk_bytes, 0u);
+}
+
+TEST_F(CollArgsTest, PointToPoint) {
+  const auto send = [&](int peer, int tag, size_t count = 10) {
+    return validate_send(memory_, count, UZIP_FP32, peer, tag, nullptr, kContext).status();
+  };
+  EXPECT_TRUE(send(0, 0).ok());
+  EXPECT_TRUE(send(kRank, UZIP_TAG_MAX).ok());
+  EXPECT_NE(send(kRanks, 0).message().find("rank 4 does not exist"), std::string::npos);
+  EXPECT_NE(send(-1, 0).message().find("rank -1"), std::string::npos);
+  EXPECT_NE(send(0, -1).message().find("tag -1"), std::string::npos);
+  EXPECT_FALSE(send(0, UZIP_TAG_MAX + 1).ok());
+  EXPECT_NE(send(0, 0, SIZE_MAX).message().find("memory"), std::string::npos);
+  EXPECT_FALSE(validate_recv(nullptr, 1, UZIP_FP32, 0, 0, nullptr, kContext).ok());
+  EXPECT_FALSE(validate_recv(UZIP_IN_PLACE, 1, UZIP_FP32, 0, 0, nullptr, kContext).ok());
+  EXPECT_TRUE(validate_recv(nullptr, 0, UZIP_FP32, 0, 0, nullptr, kContext).ok());
+  const auto bad_type = static_cast<uzip_dtype_t>(50);
+  EXPECT_FALSE(validate_send(memory_, 1, bad_type, 0, 0, nullptr, kContext).ok());
+}
+
+}  // namespace
+}  // namespace uzip
