@@ -26,9 +26,12 @@ class OobBootstrap final : public Bootstrap {
                    "the all-gather callback returned a length of %llu bytes, at most %llu are possible; does it "
                    "deliver every rank's bytes in rank order?",
                    static_cast<unsigned long long>(longest), static_cast<unsigned long long>(kMostBytes));
+    if (lengths[static_cast<size_t>(oob_.rank)] != length) return wrong_place();
     std::vector<std::byte> padded(std::max<uint64_t>(longest, 1)), gathered(padded.size() * ranks);
     std::copy(mine.begin(), mine.end(), padded.begin());
     UZIP_RETURN_IF_ERROR(call(padded.data(), gathered.data(), padded.size()));
+    const auto own = gathered.begin() + static_cast<ptrdiff_t>(padded.size() * static_cast<size_t>(oob_.rank));
+    if (!std::equal(padded.begin(), padded.end(), own)) return wrong_place();
     all->clear();
     for (size_t r = 0; r < ranks; ++r) {
       const std::byte* begin = gathered.data() + r * padded.size();
@@ -38,6 +41,12 @@ class OobBootstrap final : public Bootstrap {
   }
 
  private:
+  Status wrong_place() const {
+    return error(UZIP_ERR_INVALID,
+                 "the all-gather callback did not return rank %d's own bytes in its place; does it deliver every "
+                 "rank's bytes in rank order?", oob_.rank);
+  }
+
   Status call(const void* src, void* dst, size_t bytes) {
     const int code = oob_.allgather(src, dst, bytes, oob_.context);
     if (code == 0) return Status();
