@@ -75,6 +75,7 @@ struct Arrival {
     kRendezvous,  ///< with the sender; UCX will fetch it
     kOffered,     ///< with the sender; to be read from its memory
     kSelf,        ///< in this process, with the send operation `offer`
+    kLost,        ///< there was no memory for it
   };
 
   Body body = Body::kPassing;

@@ -4,44 +4,48 @@
 
 #include "base/log.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 
 namespace uzip {
 namespace {
 
-// The sequence numbers wrap; the difference of two that are in use at the same time is small.
-int32_t distance(uint32_t from, uint32_t to) { return static_cast<int32_t>(to - from); }
+// Whether UCX keeps something for the arrival after the handler has returned.
+bool held_after_handler(const Arrival& arrival) {
+  return arrival.body == Arrival::Body::kUcx || arrival.body == Arrival::Body::kRendezvous;
+}
 
 }  // namespace
 
+// What UCX calls for each active message of a kind. No exception may go through UCX.
+template <WireKind kKind>
+ucs_status_t UcxTransport::on_active_message(void* self, const void* header, size_t header_bytes,
+                                             void* data, size_t bytes,
+                                             const ucp_am_recv_param_t* param) try {
+  auto* transport = static_cast<UcxTransport*>(self);
+  if (transport->closing_) return UCS_OK;
+  const std::span head(static_cast<const std::byte*>(header), header_bytes);
+  switch (kKind) {
+    case WireKind::kMessage:
+    case WireKind::kOffer:
+      return transport->on_arrival(kKind, head, data, bytes, param->recv_attr);
+    case WireKind::kAnswer:
+      transport->on_answer(head);
+      return UCS_OK;
+    case WireKind::kReply:
+      return transport->on_reply(head, data, bytes, param->recv_attr);
+  }
+} catch (const std::bad_alloc&) {
+  log(LogLevel::kError, "a message was lost: no memory");
+  return UCS_OK;
+}
+
 Status UcxTransport::install_handlers() {
-  using Handler = ucp_am_recv_callback_t;
-  constexpr Handler kHandlers[kWireKinds] = {
-      [](void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
-         const ucp_am_recv_param_t* param) {
-        return static_cast<UcxTransport*>(self)->on_arrival(
-            WireKind::kMessage, {static_cast<const std::byte*>(header), header_bytes}, data, bytes,
-            param->recv_attr);
-      },
-      [](void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
-         const ucp_am_recv_param_t* param) {
-        return static_cast<UcxTransport*>(self)->on_arrival(
-            WireKind::kOffer, {static_cast<const std::byte*>(header), header_bytes}, data, bytes,
-            param->recv_attr);
-      },
-      [](void* self, const void* header, size_t header_bytes, void*, size_t,
-         const ucp_am_recv_param_t*) {
-        static_cast<UcxTransport*>(self)->on_answer(
-            {static_cast<const std::byte*>(header), header_bytes});
-        return UCS_OK;
-      },
-      [](void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
-         const ucp_am_recv_param_t* param) {
-        return static_cast<UcxTransport*>(self)->on_reply(
-            {static_cast<const std::byte*>(header), header_bytes}, data, bytes, param->recv_attr);
-      },
+  constexpr ucp_am_recv_callback_t kHandlers[kWireKinds] = {
+      &UcxTransport::on_active_message<WireKind::kMessage>,
+      &UcxTransport::on_active_message<WireKind::kOffer>,
+      &UcxTransport::on_active_message<WireKind::kAnswer>,
+      &UcxTransport::on_active_message<WireKind::kReply>,
   };
   for (unsigned id = 0; id < kWireKinds; ++id) {
     ucp_am_handler_param_t param = {};
@@ -61,7 +65,6 @@ Status UcxTransport::install_handlers() {
 
 ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> header, void* data,
                                       size_t bytes, uint64_t attributes) {
-  if (closing_) return UCS_OK;
   const size_t prefix_bytes =
       kind == WireKind::kOffer ? sizeof(OfferPrefix) : sizeof(MessagePrefix);
   OfferPrefix prefix;
@@ -76,7 +79,7 @@ ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> 
   Peer& peer = peers_[prefix.message.source];
   if (peer.failed) return UCS_OK;
   // Who only receives from a process would not learn of its end without an endpoint of its own.
-  if (peer.endpoint == nullptr && peer.next_arrival == 0) to_connect_.push_back(peer.index);
+  if (peer.endpoint == nullptr && peer.order.at_start()) to_connect_.push_back(peer.index);
   Arrival* arrival = arrivals_.take();
   arrival->peer = static_cast<int>(prefix.message.source);
   arrival->sequence = prefix.message.sequence;
@@ -104,28 +107,26 @@ ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> 
 }
 
 ucs_status_t UcxTransport::take_in(Peer& peer, Arrival* arrival, const std::byte* head) {
-  const int32_t ahead = distance(peer.next_arrival, arrival->sequence);
-  if (ahead == 0) {
-    ++peer.next_arrival;
-    const ucs_status_t status = announce_passing(arrival, head);
-    if (!peer.early.empty()) announce_early(peer);
-    return status;
+  switch (peer.order.place_of(arrival->sequence)) {
+    case ArrivalOrder::Place::kNext: {
+      const ucs_status_t status = announce_passing(arrival, head);
+      if (peer.order.anything_early()) {
+        while (Arrival* next = peer.order.take_next()) announce_lasting(next);
+      }
+      return status;
+    }
+    case ArrivalOrder::Place::kEarly:
+      if (!make_lasting(arrival)) break;
+      std::memcpy(arrival->head, head, arrival->head_bytes);
+      peer.order.keep(arrival);
+      return held_after_handler(*arrival) ? UCS_INPROGRESS : UCS_OK;
+    case ArrivalOrder::Place::kPast:
+      mark_failed(peer, error(UZIP_ERR_TRANSPORT, "process %d sent message %u twice", peer.index,
+                              arrival->sequence));
+      break;
   }
-  if (ahead < 0 || !make_lasting(arrival)) {
-    mark_failed(peer, ahead < 0 ? error(UZIP_ERR_TRANSPORT, "process %d sent message %u twice",
-                                        peer.index, arrival->sequence)
-                                : error(UZIP_ERR_NO_MEMORY,
-                                        "no memory for a message of %zu bytes from "
-                                        "process %d",
-                                        arrival->body_bytes, peer.index));
-    arrivals_.give(arrival);
-    return UCS_OK;
-  }
-  std::memcpy(arrival->head, head, arrival->head_bytes);
-  peer.early.push_back(arrival);
-  const bool held =
-      arrival->body == Arrival::Body::kUcx || arrival->body == Arrival::Body::kRendezvous;
-  return held ? UCS_INPROGRESS : UCS_OK;
+  arrivals_.give(arrival);
+  return UCS_OK;
 }
 
 // Announces a message whose body UCX gets back when the handler returns, unless it is told to keep
@@ -152,16 +153,10 @@ ucs_status_t UcxTransport::announce_passing(Arrival* arrival, const std::byte* h
     arrivals_.give(arrival);
     return held ? UCS_INPROGRESS : UCS_OK;
   }
-  if (make_lasting(arrival)) {
-    const bool held =
-        arrival->body == Arrival::Body::kUcx || arrival->body == Arrival::Body::kRendezvous;
-    return held ? UCS_INPROGRESS : UCS_OK;
-  }
-  // The sink may still ask for it: it gets an error then.
-  mark_failed(peers_[static_cast<size_t>(arrival->peer)],
-              error(UZIP_ERR_NO_MEMORY, "no memory for a message of %zu bytes from process %d",
-                    arrival->body_bytes, arrival->peer));
-  return UCS_OK;
+  // Without memory for it the peer has failed, and the sink gets an error when it asks for the
+  // body.
+  (void)make_lasting(arrival);
+  return held_after_handler(*arrival) ? UCS_INPROGRESS : UCS_OK;
 }
 
 // Announces a message that has its body, or the place to fetch it from, for as long as it takes.
@@ -188,23 +183,18 @@ void UcxTransport::announce_lasting(Arrival* arrival) {
   if (!sink_->on_message(message)) discard(message);
 }
 
-void UcxTransport::announce_early(Peer& peer) {
-  for (;;) {
-    const auto next = std::find_if(peer.early.begin(), peer.early.end(), [&](const Arrival* a) {
-      return a->sequence == peer.next_arrival;
-    });
-    if (next == peer.early.end()) return;
-    Arrival* arrival = *next;
-    peer.early.erase(next);
-    ++peer.next_arrival;
-    announce_lasting(arrival);
-  }
-}
-
+// Copies the body out of UCX's memory if it must go back there. False, and the peer has failed,
+// without memory.
 bool UcxTransport::make_lasting(Arrival* arrival) {
   if (arrival->body != Arrival::Body::kPassing) return true;
   arrival->owned_body.reset(new (std::nothrow) std::byte[arrival->body_bytes]);
-  if (!arrival->owned_body) return false;
+  if (!arrival->owned_body) {
+    mark_failed(peers_[static_cast<size_t>(arrival->peer)],
+                error(UZIP_ERR_NO_MEMORY, "no memory for a message of %zu bytes from process %d",
+                      arrival->body_bytes, arrival->peer));
+    arrival->body = Arrival::Body::kLost;
+    return false;
+  }
   std::memcpy(arrival->owned_body.get(), arrival->data, arrival->body_bytes);
   arrival->body = Arrival::Body::kOwned;
   return true;
@@ -251,6 +241,9 @@ Result<Progress> UcxTransport::receive(Incoming& message, std::span<std::byte> d
       break;
     case Arrival::Body::kSelf:
       take_from_self(arrival, dst);
+      break;
+    case Arrival::Body::kLost:
+      result = peers_[static_cast<size_t>(arrival->peer)].failure;
       break;
   }
   if (body != nullptr && !dst.empty()) std::memcpy(dst.data(), body, dst.size());

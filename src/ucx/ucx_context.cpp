@@ -1,7 +1,9 @@
 #include "ucx/ucx_context.hpp"
 
+#include "base/log.hpp"
 #include "ucx/ucx_environment.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
@@ -31,6 +33,55 @@ constexpr Setting kDefaults[] = {
     // How soon shared memory notices a dead peer; 20 s by default.
     {nullptr, "KEEPALIVE_INTERVAL", "1s"},
 };
+
+// Where the names of settings of one transport, or of one kind of memory, begin.
+constexpr std::string_view kTransportPrefixes[] = {
+    "POSIX_", "SYSV_", "MM_", "SM_",  "XPMEM_", "CMA_", "KNEM_", "SELF_",
+    "TCP_",   "IB_",   "RC_", "UD_",  "DC_",    "SRD_", "UGNI_", "CUDA_",
+    "GDR_",   "ROCM_", "ZE_", "GGA_", "EFA_",   "MLX5_"};
+
+// Names of the settings of UCP, without "UCX_".
+Result<std::vector<std::string>> ucp_setting_names() {
+  ucp_config_t* read = nullptr;
+  const ucs_status_t status = ucp_config_read(nullptr, nullptr, &read);
+  if (status != UCS_OK) return ucx_error(status, "reading UCX's settings");
+  const UcxConfigHandle settings(read);
+  const std::string text = printed([&](FILE* stream) {
+    ucp_config_print(settings.get(), stream, nullptr, UCS_CONFIG_PRINT_CONFIG);
+  });
+  constexpr std::string_view kPrefix = "UCX_";
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (line.starts_with(kPrefix)) {
+      names.emplace_back(line.substr(kPrefix.size(), line.find('=') - kPrefix.size()));
+    }
+    begin = end + 1;
+  }
+  return names;
+}
+
+// A misspelt name of UCP's would pass without a word; UCX itself warns of those of its transports.
+Status adopt_user_settings(UcxEnvironment& environment) {
+  if (environment.names().empty()) return {};
+  UZIP_ASSIGN_OR_RETURN(const std::vector<std::string> known, ucp_setting_names());
+  for (const std::string& name : environment.names()) {
+    const bool of_ucp = std::find(known.begin(), known.end(), name) != known.end();
+    const bool of_transport =
+        std::any_of(std::begin(kTransportPrefixes), std::end(kTransportPrefixes),
+                    [&](std::string_view prefix) { return name.starts_with(prefix); });
+    if (of_ucp || of_transport) {
+      environment.adopt(name);
+    } else {
+      log(LogLevel::kWarn,
+          "UZIP_UCX_%.64s has no effect: this library's part of UCX has no such setting; "
+          "see ucx_info -c (those of UCX as a whole, such as UCX_LOG_LEVEL, go without UZIP_)",
+          name.c_str());
+    }
+  }
+  return {};
+}
 
 std::string allowed_transports(const UcxEnvironment& environment, const Config& config) {
   return config.ucx_tls.empty() ? environment.value("TLS").value_or("") : config.ucx_tls;
@@ -106,6 +157,7 @@ Status read_address(ucp_worker_h worker, std::vector<std::byte>* bytes) {
 
 Result<UcxResources> open_ucx(const Config& config, int size) {
   UcxEnvironment environment;
+  UZIP_RETURN_IF_ERROR(adopt_user_settings(environment));
   set_defaults(environment, config);
 
   UcxResources resources;

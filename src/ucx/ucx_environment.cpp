@@ -31,18 +31,17 @@ std::mutex& one_at_a_time() {
 }  // namespace
 
 UcxEnvironment::UcxEnvironment() : alone_(one_at_a_time()) {
-  std::vector<std::pair<std::string, std::string>> ours;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const size_t equals = text.find('=');
     if (equals == std::string_view::npos || !text.starts_with(kOurPrefix)) continue;
-    ours.emplace_back(text.substr(kOurPrefix.size(), equals - kOurPrefix.size()),
-                      text.substr(equals + 1));
+    names_.emplace_back(text.substr(kOurPrefix.size(), equals - kOurPrefix.size()));
   }
-  // Only now: setting a variable may move the array that was walked.
-  for (const auto& [name, value] : ours) {
-    names_.push_back(name);
-    set(std::string(kUcxPrefix) + name, value);
+}
+
+void UcxEnvironment::adopt(const std::string& name) {
+  if (const auto value = value_of(std::string(kOurPrefix) + name)) {
+    set(std::string(kUcxPrefix) + name, *value);
   }
 }
 

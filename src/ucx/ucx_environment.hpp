@@ -18,7 +18,6 @@ namespace uzip {
 /// is not safe against threads that read the environment at the same time, so keep that life short.
 class UcxEnvironment {
  public:
-  /// Gives every UZIP_UCX_name its effect by setting UCX_name.
   UcxEnvironment();
   ~UcxEnvironment();
   UcxEnvironment(const UcxEnvironment&) = delete;
@@ -32,6 +31,9 @@ class UcxEnvironment {
 
   /// Names (without UZIP_UCX_) of the user's UZIP_UCX_ variables.
   const std::vector<std::string>& names() const { return names_; }
+
+  /// Gives the user's UZIP_UCX_`name` its effect, by setting UCX_`name`.
+  void adopt(const std::string& name);
 
  private:
   void set(const std::string& variable, const std::string& value);

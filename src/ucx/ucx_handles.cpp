@@ -1,5 +1,7 @@
 #include "ucx/ucx_handles.hpp"
 
+#include <cstdlib>
+
 namespace uzip {
 namespace {
 
@@ -59,6 +61,18 @@ bool means_peer_is_gone(ucs_status_t status) {
     default:
       return UCS_IS_ENDPOINT_ERROR(status) || UCS_IS_LINK_ERROR(status);
   }
+}
+
+std::string printed(const std::function<void(FILE*)>& print) {
+  char* text = nullptr;
+  size_t length = 0;
+  FILE* stream = open_memstream(&text, &length);
+  if (stream == nullptr) return {};
+  print(stream);
+  std::fclose(stream);
+  std::string result(text, length);
+  std::free(text);
+  return result;
 }
 
 }  // namespace uzip

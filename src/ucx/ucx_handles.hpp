@@ -3,7 +3,10 @@
 
 #include "base/status.hpp"
 
+#include <cstdio>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include <ucp/api/ucp.h>
 
@@ -29,5 +32,8 @@ Status ucx_error(ucs_status_t status, const char* what);
 
 /// Whether a failure of an operation means that the other process, not the operation, is at fault.
 bool means_peer_is_gone(ucs_status_t status);
+
+/// What `print(FILE*)` prints: UCX tells some things in no other way.
+std::string printed(const std::function<void(FILE*)>& print);
 
 }  // namespace uzip

@@ -78,7 +78,6 @@ void UcxTransport::send_answer(int peer, const Answer& answer) {
 }
 
 void UcxTransport::on_answer(std::span<const std::byte> header) {
-  if (closing_) return;
   Answer answer;
   if (header.size() != sizeof answer) {
     log(LogLevel::kError, "an answer of %zu bytes was dropped", header.size());
@@ -113,7 +112,6 @@ void UcxTransport::on_answer(std::span<const std::byte> header) {
 
 ucs_status_t UcxTransport::on_reply(std::span<const std::byte> header, void* data, size_t bytes,
                                     uint64_t attributes) {
-  if (closing_) return UCS_OK;
   ReplyPrefix prefix;
   if (header.size() == sizeof prefix) std::memcpy(&prefix, header.data(), sizeof prefix);
   Operation* receive = header.size() == sizeof prefix ? operations_.find(prefix.receive) : nullptr;

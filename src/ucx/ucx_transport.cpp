@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -32,14 +31,9 @@ bool all_on_one_host(const std::vector<WireupRecord>& records) {
 
 // Names of the transports that an endpoint uses; UCX 1.13 only prints them.
 std::vector<std::string> transports_of(ucp_ep_h endpoint) {
-  char* text = nullptr;
-  size_t length = 0;
-  FILE* stream = open_memstream(&text, &length);
-  if (stream == nullptr) return {};
-  ucp_ep_print_info(endpoint, stream);
-  std::fclose(stream);
+  const std::string text = printed([&](FILE* stream) { ucp_ep_print_info(endpoint, stream); });
   std::vector<std::string> names;
-  std::string_view rest(text, length);
+  std::string_view rest = text;
   for (size_t lane = rest.find("lane["); lane != rest.npos; lane = rest.find("lane[")) {
     rest.remove_prefix(lane + 5);
     const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -48,7 +42,6 @@ std::vector<std::string> transports_of(ucp_ep_h endpoint) {
     if (slash == line.npos || colon == line.npos) continue;
     names.emplace_back(line.substr(colon + 1, slash - colon - 1));
   }
-  std::free(text);
   return names;
 }
 

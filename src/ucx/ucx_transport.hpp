@@ -10,6 +10,7 @@
 
 #include "base/config.hpp"
 #include "base/transport.hpp"
+#include "ucx/arrival_order.hpp"
 #include "ucx/operation.hpp"
 #include "ucx/peer_watch.hpp"
 #include "ucx/ucx_context.hpp"
@@ -74,9 +75,8 @@ class UcxTransport final : public Transport {
     bool contacted = false;  ///< something was sent to it
     bool failed = false;
     Status failure;
-    uint32_t next_send = 0;       ///< number of the next message to it
-    uint32_t next_arrival = 0;    ///< number of the next message from it
-    std::vector<Arrival*> early;  ///< arrived before their turn
+    uint32_t next_send = 0;  ///< number of the next message to it
+    ArrivalOrder order;      ///< of the messages from it
   };
 
   UcxTransport(int rank, int size);
@@ -102,7 +102,6 @@ class UcxTransport final : public Transport {
   ucs_status_t take_in(Peer& peer, Arrival* arrival, const std::byte* head);
   ucs_status_t announce_passing(Arrival* arrival, const std::byte* head);
   void announce_lasting(Arrival* arrival);
-  void announce_early(Peer& peer);
   bool make_lasting(Arrival* arrival);
   void end(Arrival* arrival);
   Result<Progress> fetch(Arrival* arrival, std::span<std::byte> dst, Completion* completion);
@@ -130,6 +129,9 @@ class UcxTransport final : public Transport {
   void destroy_worker();
   ucs_status_ptr_t close_by_force(Peer& peer);
 
+  template <WireKind kKind>
+  static ucs_status_t on_active_message(void* self, const void* header, size_t header_bytes,
+                                        void* data, size_t bytes, const ucp_am_recv_param_t* param);
   static void on_sent(void* request, ucs_status_t status, void* operation);
   static void on_fetched(void* request, ucs_status_t status, size_t bytes, void* operation);
   static void on_flushed(void* request, ucs_status_t status, void* transport);

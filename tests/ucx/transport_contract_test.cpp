@@ -11,6 +11,8 @@
 #include <barrier>
 #include <thread>
 
+#include <sys/mman.h>
+
 namespace uzip {
 namespace {
 
@@ -365,6 +367,33 @@ TEST_P(TransportContract, RefusesNonsense) {
     EXPECT_FALSE(at(0).send(-1, {}, {}, &ticket).ok());
     EXPECT_FALSE(at(0).send(1, as_head(long_head), {}, &ticket).ok());
     EXPECT_EQ(ticket.calls, 0);
+  });
+}
+
+// Memory that process_vm_readv(2) can't read though the sender can, as that of a device.
+TEST_P(TransportContract, SendsWhatOnlyTheSenderCanRead) {
+  with_ranks(2, [&] {
+    constexpr size_t kBytes = 1 << 20;
+    void* memory =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    const auto right = pattern(kBytes, 4);
+    std::memcpy(memory, right.data(), kBytes);
+    const std::span body(static_cast<const std::byte*>(memory), kBytes);
+    inbox(1).policy = Inbox::Policy::kKeep;
+    Pending sent = start_send(at(0), 1, as_head("x"), body);
+    ASSERT_TRUE(until([&] { return !inbox(1).messages.empty(); }));
+    if (std::string(kKinds[GetParam()].name) == "ucx_peer_read") {
+      mprotect(memory, kBytes, PROT_NONE);
+      inbox(1).take(inbox(1).messages.front());
+      mprotect(memory, kBytes, PROT_READ);
+      EXPECT_FALSE(inbox(1).messages.front().receive.finished());
+    } else {
+      inbox(1).take(inbox(1).messages.front());
+    }
+    ASSERT_TRUE(until([&] { return sent.finished() && inbox(1).all_received(); }));
+    EXPECT_TRUE(inbox(1).messages.front().body == right);
+    munmap(memory, kBytes);
   });
 }
 

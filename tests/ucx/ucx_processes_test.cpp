@@ -4,11 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace uzip {
@@ -159,6 +165,45 @@ TEST_P(UcxProcesses, SendsThroughUcxWhatCannotBeRead) {
       }
       CHILD_CHECK(child.leave(2));
     }
+    return 0;
+  });
+  EXPECT_EQ(group.wait_for_all(), "");
+}
+
+// From now on the kernel answers process_vm_readv(2) of this process with EPERM, as in a container.
+bool forbid_reading_others() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {static_cast<unsigned short>(std::size(program)), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// Reading is forbidden to rank 1 from the start, and to rank 0 in the middle.
+TEST_P(UcxProcesses, GoesOnWhenReadingIsForbidden) {
+  ProcessGroup group(2);
+  group.start([&](int rank, const auto& allgather) {
+    if (rank == 1) CHILD_CHECK(forbid_reading_others());
+    Child child(way(), rank, 2, allgather);
+    CHILD_CHECK(child.ok());
+    for (int round = 0; round < 4; ++round) {
+      if (rank == 0 && round == 2) CHILD_CHECK(forbid_reading_others());
+      const std::string head = "round " + std::to_string(round);
+      const auto mine = pattern(300000, static_cast<uint64_t>(rank + round));
+      const auto theirs = pattern(300000, static_cast<uint64_t>(1 - rank + round));
+      Pending sent = start_send(*child.transport, 1 - rank, as_head(head), mine);
+      CHILD_CHECK(child.until([&] {
+        return sent.finished() && child.count(head) == 1 && child.inbox->all_received();
+      }));
+      for (const Inbox::Message& message : child.inbox->messages) {
+        CHILD_CHECK(message.head != head || message.body == theirs);
+      }
+    }
+    CHILD_CHECK(child.leave(2));
     return 0;
   });
   EXPECT_EQ(group.wait_for_all(), "");
