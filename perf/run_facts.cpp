@@ -1,8 +1,8 @@
 #include "run_facts.hpp"
 
+#include "usable_cores.hpp"
 #include "versus_mpi.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,13 +48,6 @@ std::string host_name() {
   return gethostname(text, sizeof(text) - 1) == 0 && text[0] != '\0' ? text : "unknown";
 }
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-}
-
 }  // namespace
 
 RunFacts collect_facts(const World& world, const Operation& operation, const Options& options,
@@ -71,7 +64,7 @@ RunFacts collect_facts(const World& world, const Operation& operation, const Opt
                     .mpi = world.has_mpi() ? mpi_version() : "",
                     .notes = {}};
   const auto here = std::ranges::count(facts.hosts, facts.hosts.front());
-  const int cores = usable_cores();
+  const int cores = cores_of_first_host(facts.hosts, world.gather(own_core_set()));
   if (here > cores) {
     facts.notes.push_back(std::to_string(here) + " ranks share " + std::to_string(cores) + " core" +
                           (cores == 1 ? "" : "s") + " of " + facts.hosts.front());

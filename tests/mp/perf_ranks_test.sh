@@ -27,4 +27,15 @@ by_hand 3 "$top_builddir/perf/allreduce" -b 0 -e 24 -i 4 -n 1 -w 0 --codec lev &
 report "fewer elements than ranks"
 by_hand 3 "$top_builddir/perf/allreduce" -b 99991 -e 99991 -n 1 -w 0 -d int8 && all_right
 report "a prime number of elements"
+
+# Ranks that a launcher bound to one core each don't share it.
+if taskset -c 0,1 true 2>/dev/null; then
+  by_hand 2 sh -c 'exec taskset -c "$UZIP_RANK" "$@"' - "$top_builddir/perf/allreduce" $sizes && all_right &&
+    ! grep -q 'share' "$work/out"
+  report "bound ranks have their cores together"
+  by_hand 2 taskset -c 1 "$top_builddir/perf/allreduce" $sizes && grep -q '2 ranks share 1 core of' "$work/out"
+  report "ranks bound to the same core share it"
+else
+  echo "skip bound ranks: not two cores here"
+fi
 exit $status
