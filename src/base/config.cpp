@@ -4,13 +4,13 @@
 
 #include "base/cpu.hpp"
 #include "base/log.hpp"
+#include "base/nearest_name.hpp"
 #include "base/setting_form.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
-#include <numeric>
 
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -108,36 +108,15 @@ std::string shortened(std::string_view text) {
   return shown;
 }
 
-// Least number of inserted, deleted and replaced characters between two names (Levenshtein).
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
-const char* nearest_name(std::string_view name) {
-  // What lies beyond any real name's length cannot bring it nearer to one.
-  constexpr size_t kCompared = 64;
-  name = name.substr(0, kCompared);
-  const auto nearest =
-      std::min_element(kRows.begin(), kRows.end(), [&](const Row& a, const Row& b) {
-        return edit_distance(name, a.name) < edit_distance(name, b.name);
-      });
-  return nearest->name;
+const char* nearest_setting(std::string_view name) {
+  std::vector<const char*> names;
+  for (const Row& row : kRows) names.push_back(row.name);
+  return nearest_name(name, names);
 }
 
 std::string unknown_name_warning(std::string_view name) {
   return shortened(name) + " is not a setting and has no effect; the nearest is " +
-         nearest_name(name) + " (uzip_info -c lists all)";
+         nearest_setting(name) + " (uzip_info -c lists all)";
 }
 
 // A program that runs with more rights than its user must not be steered by the user's environment:

@@ -1,4 +1,4 @@
-// The shapes and forms that the tests of schedules go through.
+// The shapes and forms in which schedules are proved: by the tests, and by uzip_sched(1).
 #pragma once
 
 #include "algos/algorithm.hpp"
