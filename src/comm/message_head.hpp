@@ -69,6 +69,9 @@ struct MessageIndex {
   uint32_t tag_of_lost() const { return round << 12 | message; }
 };
 
+/// Sequence numbers wrap: `a` comes before `b` if it is less than half the range behind.
+inline bool before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+
 /// Messages of the library to itself, about calls. The frame's call.sequence says which call, its count carries
 /// the status code, its body is a sentence.
 enum class ControlKind : uint32_t {
