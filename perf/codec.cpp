@@ -7,15 +7,18 @@
 // engine does. Bytes are those of the elements. Each pass is followed by a memcpy of as many bytes,
 // which is not in the times; of_memcpy compares the medians of both: 0.5 is half as fast as memcpy.
 // What can't be compressed is sent as it is, so "encode" then is only the time to find that out;
-// "decide" is what it costs, as a part of memcpy.
+// "decide" is what it costs, as a part of memcpy. "reduce" adds a frame to elements; of_reduce
+// compares it with a reduction of the same elements that arrived plain, in the same small buffer.
 #include "codec/codec.hpp"
 #include "base/cpu.hpp"
+#include "base/reduce.hpp"
 #include "codec/reduce_frames.hpp"
 #include "codec/samples.hpp"
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -74,10 +77,12 @@ struct Bench {
         bound(codec.bound(type, count)),
         src(which.bytes),
         dst(which.bytes),
-        body(bound.plain + bound.coded) {
+        body(bound.plain + bound.coded),
+        plain(kPieceBytes) {
     static_cast<void>(set_cpu_target(cpu_target_name(which.target)).ok());
     for (size_t at = 0; at < which.bytes; at += kPieceBytes)
       std::memcpy(src.at(at), which.data->bytes.data(), kPieceBytes);
+    std::memcpy(plain.at(0), which.data->bytes.data(), kPieceBytes);
   }
   bool encode(size_t at) {
     return codec
@@ -92,13 +97,19 @@ struct Bench {
                  scratch)
         .ok();
   }
+  void reduce_plain() {
+    for (size_t at = 0; at < bytes; at += kPieceBytes)
+      reduce(UZIP_SUM, type, dst.at(at), std::array<const void*, 2>{src.at(at), plain.at(0)},
+             count);
+  }
   /// Measures `piece(offset)` for all pieces.
   template <class Piece>
-  void run(benchmark::State& state, Piece piece) {
+  void run(benchmark::State& state, Piece piece, bool reduces = false) {
     using Clock = std::chrono::steady_clock;
     auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
     std::vector<double> coding;
     std::vector<double> copying;
+    std::vector<double> reducing;
     for (auto _ : state) {
       const auto begin = Clock::now();
       for (size_t at = 0; at < bytes; at += kPieceBytes) benchmark::DoNotOptimize(piece(at));
@@ -106,11 +117,14 @@ struct Bench {
       std::memcpy(dst.at(0), src.at(0), bytes);
       benchmark::ClobberMemory();
       const auto copied = Clock::now();
+      if (reduces) reduce_plain();
+      reducing.push_back(seconds(Clock::now() - copied));
       state.SetIterationTime(seconds(coded - begin));
       coding.push_back(seconds(coded - begin));
       copying.push_back(seconds(copied - coded));
     }
     if (coding.empty()) return;
+    if (reduces) state.counters["of_reduce"] = median(reducing) / median(coding);
     state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * bytes));
     const double of_memcpy = median(copying) / median(coding);
     if (header.codec == kCodecRaw)
@@ -132,6 +146,7 @@ struct Bench {
   Buffer src;
   Buffer dst;
   Buffer body;
+  Buffer plain;
   CodecScratch scratch;
   FrameHeader header;
 };
@@ -152,7 +167,7 @@ void run_reduce(benchmark::State& state, const Case& which) {
   Bench bench(which, state);
   if (!bench.encode(0) || bench.header.codec == kCodecRaw) return state.SkipWithError("sent raw");
   std::vector<std::byte> work(reduce_frames_bytes(bench.type, 1));
-  bench.run(state, [&](size_t at) {
+  auto piece = [&](size_t at) {
     const ReduceOperand operands[] = {
         {bench.src.at(at), nullptr, {}, {}},
         {nullptr,
@@ -162,7 +177,8 @@ void run_reduce(benchmark::State& state, const Case& which) {
     return reduce_frames(UZIP_SUM, bench.type, bench.dst.at(at), operands, bench.count, 0, work,
                          bench.scratch)
         .ok();
-  });
+  };
+  bench.run(state, piece, true);
 }
 
 void run_memcpy(benchmark::State& state, size_t bytes) {
