@@ -152,12 +152,14 @@ constexpr int vectors_at_a_time(size_t registers_used) {
 }
 
 // The processor's own prefetching stops at pages and lags behind a loop with many instructions a
-// line. A single vector is an end, or in a loop that computes longer than it loads.
+// line; what is written has to be fetched, too. A single vector is an end, or in a loop that
+// computes longer than it loads.
+constexpr size_t kAhead = 4096;
 template <int kVectors>
 UZIP_INLINE void prefetch(const char* src) {
-  constexpr size_t kAhead = 4096;
   if constexpr (kVectors > 1) __builtin_prefetch(src + kAhead);
 }
+UZIP_INLINE void prefetch_to_write(const char* dst) { __builtin_prefetch(dst + kAhead, 1, 2); }
 
 template <class Step, int kVectors>
 UZIP_INLINE void first_vectors(Step (&steps)[kVectors], const char* src) {
@@ -212,6 +214,7 @@ void reduce_bytes(void* dst, const void* const* source_list, size_t source_count
       reduce_vectors(steps, sources, source_count, offset);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
+        prefetch_to_write(out + offset + v * kVectorBytes);
         store(out + offset + v * kVectorBytes, steps[v].result(average_over));
       }
     }

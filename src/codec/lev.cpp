@@ -42,7 +42,8 @@ Status lev_decode(const FrameHeader& header, std::span<const std::byte> plain,
                  dst.size() / size);
   auto* out = reinterpret_cast<uint8_t*>(dst.data());
   for (size_t done = 0; done < reader.count(); done += reader.block_values())
-    UZIP_RETURN_IF_ERROR(reader.next(scratch.state(), out + done * size));
+    UZIP_RETURN_IF_ERROR(
+        reader.next(scratch.state(), {out + done * size, out + done * size + kWriteAhead}));
   return check_checksum(header, dst.first(reader.count() * size));
 }
 

@@ -64,7 +64,7 @@ class PlaneDecoder {
         cursor_(cursor),
         scratch_(scratch) {}
 
-  Status decode(uint8_t* dst) {
+  Status decode(const Output& dst) {
     const uint8_t* kept_bits = nullptr;
     const uint8_t* sign_bits = nullptr;
     if (block_.zeros) UZIP_RETURN_IF_ERROR(read_bits(&kept_bits, &sign_bits));
@@ -72,17 +72,17 @@ class PlaneDecoder {
     for (size_t p = traits_.size; p-- > 0;)
       UZIP_RETURN_IF_ERROR(read(block_.planes[p], block_.kept, scratch_.planes[p], &planes[p]));
     const unsigned rotation = block_.rotation + (block_.delta ? 0u : 1u);
-    uint8_t* const values = block_.zeros ? scratch_.values[0] : dst;
-    kernels_.merge[traits_.size_class](planes.data(), block_.kept, rotation, values);
+    uint8_t* const values = block_.zeros ? scratch_.values[0] : dst.values;
+    kernels_.merge[traits_.size_class](planes.data(), block_.kept, rotation, {values, dst.ahead});
     if (block_.delta)
       kernels_.undelta[traits_.size_class](values, block_.kept, block_.base, values);
     if (block_.zeros)
-      kernels_.insert_zeros[traits_.size_class](values, kept_bits, sign_bits, block_.values, dst);
+      kernels_.insert_zeros[traits_.size_class](values, kept_bits, sign_bits, block_.values, dst.values);
     return {};
   }
 
   /// For the blocks that fit the fused kernels.
-  Status decode_top(uint8_t* dst) {
+  Status decode_top(const Output& dst) {
     const SequenceRecord& record = block_.planes[traits_.size - 1];
     const size_t count = block_.kept;
     const Cursor::Sections top = cursor_.take(record, count);
@@ -193,7 +193,7 @@ LevReader::Block LevReader::block(size_t index, size_t plain_begin, size_t coded
           std::min(block_values(), count_ - first)};
 }
 
-Status LevReader::next(CodecScratch::State& scratch, uint8_t* dst) {
+Status LevReader::next(CodecScratch::State& scratch, const Output& dst) {
   const Block here = block(next_, plain_begin_, coded_begin_);
   ++next_;
   plain_begin_ += here.plain.size();
@@ -212,7 +212,8 @@ bool LevReader::fits_top_kernels(const BlockDescriptor& descriptor) const {
          kernels_->top->decode[traits_.size_class][top.widths[0]] != nullptr;
 }
 
-Status LevReader::decode_block(const Block& block, CodecScratch::State& scratch, uint8_t* dst) {
+Status LevReader::decode_block(const Block& block, CodecScratch::State& scratch,
+                               const Output& dst) {
   BlockDescriptor descriptor;
   size_t described = 0;
   UZIP_RETURN_IF_ERROR(read_descriptor(block.coded, block.plain.size(), block.values, traits_.size,
@@ -220,7 +221,7 @@ Status LevReader::decode_block(const Block& block, CodecScratch::State& scratch,
   const Cursor cursor{reinterpret_cast<const uint8_t*>(block.plain.data()),
                       reinterpret_cast<const uint8_t*>(block.coded.data()) + described};
   if (descriptor.kind == BlockKind::kConstant) {
-    decode_constant(cursor.coded, descriptor, traits_.size, dst);
+    decode_constant(cursor.coded, descriptor, traits_.size, dst.values);
     return {};
   }
   PlaneDecoder decoder(*kernels_, traits_, descriptor, cursor, scratch);

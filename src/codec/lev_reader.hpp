@@ -23,7 +23,7 @@ class LevReader {
 
   /// Decodes the next block to `dst`, which has room for it. Not after the last one. An error says
   /// that the codes contradict the descriptor.
-  Status next(CodecScratch::State& scratch, uint8_t* dst);
+  Status next(CodecScratch::State& scratch, const Output& dst);
 
  private:
   struct Block {
@@ -34,7 +34,7 @@ class LevReader {
 
   Status check_table();
   Block block(size_t index, size_t plain_begin, size_t coded_begin) const;
-  Status decode_block(const Block& block, CodecScratch::State& scratch, uint8_t* dst);
+  Status decode_block(const Block& block, CodecScratch::State& scratch, const Output& dst);
   bool fits_top_kernels(const BlockDescriptor& descriptor) const;
 
   const CodecKernels* kernels_ = nullptr;

@@ -51,14 +51,16 @@ class Operand {
   }
 
   /// Decodes until the values up to `end` are there; a piece begins at a block of every frame.
-  Status advance(size_t begin, size_t end, CodecScratch::State& scratch, const void** at) {
+  /// Meanwhile brings what is at `ahead` into the cache.
+  Status advance(size_t begin, size_t end, const uint8_t* ahead, CodecScratch::State& scratch,
+                 const void** at) {
     if (frame_ == nullptr) {
       *at = elements_ + begin * size_;
       return checksum(*at, begin, end);
     }
     while (frame_->decoded < end) {
       uint8_t* const dst = piece_ + (frame_->decoded - begin) * size_;
-      UZIP_RETURN_IF_ERROR(frame_->reader.next(scratch, dst));
+      UZIP_RETURN_IF_ERROR(frame_->reader.next(scratch, {dst, ahead}));
       frame_->decoded =
           std::min(frame_->decoded + frame_->reader.block_values(), frame_->reader.count());
     }
@@ -83,6 +85,13 @@ class Operand {
   OpenFrame* frame_ = nullptr;
   uint8_t* piece_ = nullptr;
 };
+
+/// The elements of the first operand that is not a frame; null: all are.
+const void* first_elements(std::span<const ReduceOperand> operands) {
+  for (const ReduceOperand& operand : operands)
+    if (operand.elements != nullptr) return operand.elements;
+  return nullptr;
+}
 
 /// Elements that are reduced in one go when no frame says otherwise.
 constexpr size_t kPlainPiece = size_t{1} << 14;
@@ -120,12 +129,16 @@ Status reduce_frames(ReduceOp op, DataType type, void* dst, std::span<const Redu
     room -= each;
   }
   if (piece == 0) piece = kPlainPiece;
+  const size_t size = datatype_size(type);
   auto* out = static_cast<uint8_t*>(dst);
+  // Decoding leaves the memory idle, so it fetches what the reduction reads next.
+  const auto* ahead = static_cast<const uint8_t*>(first_elements(operands));
+  if (ahead == nullptr) ahead = out;
   for (size_t begin = 0; begin < count; begin += piece) {
     const size_t end = std::min(begin + piece, count);
     for (size_t i = 0; i < operands.size(); ++i)
-      UZIP_RETURN_IF_ERROR(open[i].advance(begin, end, scratch.state(), &sources[i]));
-    reduce(op, type, out + begin * datatype_size(type), {sources.data(), operands.size()},
+      UZIP_RETURN_IF_ERROR(open[i].advance(begin, end, ahead + begin * size, scratch.state(), &sources[i]));
+    reduce(op, type, out + begin * size, {sources.data(), operands.size()},
            end - begin, average_over);
   }
   return {};

@@ -34,6 +34,16 @@ struct ConstTopPlane {
   const uint8_t* other;
 };
 
+/// Where a kernel writes values, and what it asks for meanwhile.
+struct Output {
+  uint8_t* values;
+  const uint8_t* ahead;  ///< as many bytes as it writes are brought into the cache from here on;
+                         ///< any address
+};
+/// For values that go to memory: the lines that will be written soon. Hardware prefetchers stop at
+/// pages and lag behind a loop with many instructions a line.
+inline constexpr size_t kWriteAhead = 4096;
+
 /// Kernels that do in registers what split, pack_bits and encode_level do one after another, and
 /// the inverse, for values rotated left by one. Index 0 for 1-byte values, 1 for 2-byte values;
 /// then the level's width.
@@ -42,7 +52,7 @@ struct TopKernels {
   using Encode = size_t (*)(const uint8_t* src, size_t count, const uint8_t* codes_of,
                             const TopPlane& top, uint8_t* escapes);
   using Decode = size_t (*)(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
-                            const uint8_t* escapes, uint8_t* dst);
+                            const uint8_t* escapes, const Output& dst);
   Encode encode[2][kMaxWidth + 1];
   Decode decode[2][kMaxWidth + 1];
 };
@@ -53,7 +63,7 @@ struct CodecKernels {
                          uint8_t* const* planes);
   /// The inverse: no plane is null.
   using Merge = void (*)(const uint8_t* const* planes, size_t count, unsigned rotation,
-                         uint8_t* dst);
+                         const Output& dst);
   /// dst[i] = zigzag(r[i] - r[i - 1]), r = value rotated left by 1, r[-1] = base.
   using Delta = void (*)(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
   /// The inverse; `dst` may be `src`.

@@ -2,6 +2,8 @@
 // has internal linkage, so that no other object can pick it up.
 #pragma once
 
+#include "codec/cpu/kernels.hpp"
+
 #include <immintrin.h>
 
 #include <cstddef>
@@ -31,9 +33,13 @@ void avx2_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* 
 void avx2_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
 void avx2_split_4(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
 void avx2_split_8(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
-void avx2_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
-void avx2_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
-void avx2_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
-void avx2_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+void avx2_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation,
+                  const Output& dst);
+void avx2_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation,
+                  const Output& dst);
+void avx2_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation,
+                  const Output& dst);
+void avx2_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation,
+                  const Output& dst);
 
 }  // namespace uzip

@@ -8,6 +8,8 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
+#include "codec/cpu/kernels.hpp"
+
 #include <immintrin.h>
 
 #include <cstddef>
@@ -58,10 +60,14 @@ void avx512_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t
 void avx512_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
 void avx512_split_4(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
 void avx512_split_8(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
-void avx512_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
-void avx512_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
-void avx512_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
-void avx512_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst);
+void avx512_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst);
+void avx512_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst);
+void avx512_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst);
+void avx512_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst);
 void avx512_delta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
 void avx512_delta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
 void avx512_undelta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);

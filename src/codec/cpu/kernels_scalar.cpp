@@ -92,11 +92,11 @@ void merge_planes(const uint8_t* const* planes, size_t count, int rotation,
 }
 
 template <class T>
-void merge(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
+void merge(const uint8_t* const* planes, size_t count, unsigned rotation, const Output& dst) {
   if (rotation == 1)
-    merge_planes<T, true>(planes, count, 1, dst);
+    merge_planes<T, true>(planes, count, 1, dst.values);
   else
-    merge_planes<T, false>(planes, count, static_cast<int>(rotation), dst);
+    merge_planes<T, false>(planes, count, static_cast<int>(rotation), dst.values);
 }
 
 template <class T>

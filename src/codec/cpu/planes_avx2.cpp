@@ -154,34 +154,37 @@ template <size_t kSize, unsigned kClass>
 
 template <size_t kSize, unsigned kClass>
 [[gnu::always_inline]] inline void merge(const uint8_t* const* planes, size_t count,
-                                         unsigned rotation, uint8_t* dst) {
+                                         unsigned rotation, const Output& output) {
+  uint8_t* dst = output.values;
+  const uint8_t* ahead = output.ahead;
   const Rotation<kSize> rotate(8 * kSize - rotation % (8 * kSize));
   const Bytes group = group_by_value<kSize>();
   Bytes v[kSize];
   size_t at = 0;
-  for (; at + 32 <= count; at += 32, dst += 32 * kSize) {
+  for (; at + 32 <= count; at += 32, dst += 32 * kSize, ahead += 32 * kSize) {
 #pragma GCC unroll 8
     for (size_t p = 0; p < kSize; ++p) v[p] = load(planes[p] + at);
     to_values<kSize>(v, group);
 #pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
-      if (i % 2 == 0) __builtin_prefetch(dst + kAhead + 32 * i, 1, 2);
+      if (i % 2 == 0) __builtin_prefetch(ahead + 32 * i, 1, 2);
       store(dst + 32 * i, rotate(v[i]));
     }
   }
   const uint8_t* rest[kSize];
 #pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p) rest[p] = planes[p] + at;
-  kScalarCodecKernels.merge[kClass](rest, count - at, rotation, dst);
+  kScalarCodecKernels.merge[kClass](rest, count - at, rotation, {dst, ahead});
 }
 
-void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* dst) {
+void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* dst,
+                  const uint8_t* ahead) {
   const __m128i left = _mm_cvtsi32_si128(static_cast<int>(rotation % 8));
   const __m128i right = _mm_cvtsi32_si128(static_cast<int>(8 - rotation % 8));
   const Bytes high = _mm256_set1_epi8(static_cast<char>(0xffu << rotation % 8));
   size_t at = 0;
   for (; at + 32 <= count; at += 32) {
-    if (at % 64 == 0) _mm_prefetch(src + at + kAhead, _MM_HINT_T0);
+    if (at % 64 == 0) _mm_prefetch(ahead + at, _MM_HINT_T0);
     const Bytes v = load(src + at);
     const Bytes up = _mm256_and_si256(_mm256_sll_epi16(v, left), high);
     const Bytes down = _mm256_andnot_si256(high, _mm256_srl_epi16(v, right));
@@ -193,7 +196,7 @@ void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* 
 }  // namespace
 
 void avx2_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
-  rotate_bytes(src, count, rotation, planes[0]);
+  rotate_bytes(src, count, rotation, planes[0], src + kAhead);
 }
 void avx2_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
   split<2, 1>(src, count, rotation, planes);
@@ -205,16 +208,20 @@ void avx2_split_8(const uint8_t* src, size_t count, unsigned rotation, uint8_t* 
   split<8, 3>(src, count, rotation, planes);
 }
 
-void avx2_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
-  rotate_bytes(planes[0], count, 8 - rotation % 8, dst);
+void avx2_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation,
+                  const Output& dst) {
+  rotate_bytes(planes[0], count, 8 - rotation % 8, dst.values, dst.ahead);
 }
-void avx2_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
+void avx2_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation,
+                  const Output& dst) {
   merge<2, 1>(planes, count, rotation, dst);
 }
-void avx2_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
+void avx2_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation,
+                  const Output& dst) {
   merge<4, 2>(planes, count, rotation, dst);
 }
-void avx2_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
+void avx2_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation,
+                  const Output& dst) {
   merge<8, 3>(planes, count, rotation, dst);
 }
 

@@ -219,8 +219,10 @@ template <size_t kSize>
 
 template <size_t kSize>
 [[gnu::always_inline]] inline void merge(const uint8_t* const* planes, size_t count,
-                                         unsigned rotation, uint8_t* dst) {
+                                         unsigned rotation, const Output& output) {
   const Bytes group = group_by_value<kSize>();
+  uint8_t* dst = output.values;
+  const uint8_t* ahead = output.ahead;
   const Bytes by = broadcast<kSize>(rotation % (8 * kSize));
   Bytes v[kSize];
   size_t at = 0;
@@ -229,8 +231,8 @@ template <size_t kSize>
     for (size_t p = 0; p < kSize; ++p) v[p] = load(planes[p] + at);
     to_values<kSize>(v, group);
 #pragma GCC unroll 8
-    for (size_t i = 0; i < kSize; ++i) {
-      __builtin_prefetch(dst + kAhead + 64 * i, 1, 2);
+    for (size_t i = 0; i < kSize; ++i, ahead += 64) {
+      __builtin_prefetch(ahead, 1, 2);
       store(dst + 64 * i, rotate_right<kSize>(v[i], by));
     }
   }
@@ -244,11 +246,12 @@ template <size_t kSize>
     store_some(dst + 64 * i, part_mask(rest, i), rotate_right<kSize>(v[i], by));
 }
 
-void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* dst) {
+void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* dst,
+                  const uint8_t* ahead) {
   const Bytes matrix = rotation_matrix(rotation);
   size_t at = 0;
   for (; at + 64 <= count; at += 64) {
-    _mm_prefetch(src + at + kAhead, _MM_HINT_T0);
+    _mm_prefetch(ahead + at, _MM_HINT_T0);
     store(dst + at, _mm512_gf2p8affine_epi64_epi8(load(src + at), matrix, 0));
   }
   const uint64_t rest = low_bits(count - at);
@@ -259,7 +262,7 @@ void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* 
 }  // namespace
 
 void avx512_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
-  rotate_bytes(src, count, rotation, planes[0]);
+  rotate_bytes(src, count, rotation, planes[0], src + kAhead);
 }
 void avx512_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
   split<2>(src, count, rotation, planes);
@@ -271,16 +274,20 @@ void avx512_split_8(const uint8_t* src, size_t count, unsigned rotation, uint8_t
   split<8>(src, count, rotation, planes);
 }
 
-void avx512_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
-  rotate_bytes(planes[0], count, 8 - rotation % 8, dst);
+void avx512_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst) {
+  rotate_bytes(planes[0], count, 8 - rotation % 8, dst.values, dst.ahead);
 }
-void avx512_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
+void avx512_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst) {
   merge<2>(planes, count, rotation, dst);
 }
-void avx512_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
+void avx512_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst) {
   merge<4>(planes, count, rotation, dst);
 }
-void avx512_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation, uint8_t* dst) {
+void avx512_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst) {
   merge<8>(planes, count, rotation, dst);
 }
 

@@ -7,7 +7,7 @@
 namespace uzip {
 namespace {
 
-/// Bytes that are read or written ahead of the loop; hardware prefetchers stop at pages.
+/// Bytes that are read ahead of the loop; hardware prefetchers stop at pages.
 constexpr size_t kAhead = 4096;
 
 /// 64 values of one byte: the rotated value is the top plane.
@@ -116,7 +116,7 @@ size_t encode(const uint8_t* src, size_t count, const uint8_t* codes_of, const T
 template <class Values, unsigned W, bool kShifts>
 [[gnu::always_inline]] inline size_t decode_with(const ConstTopPlane& top, size_t count,
                                                  const uint8_t* symbols, const uint8_t* escapes,
-                                                 uint8_t* dst) {
+                                                 const Output& output) {
   const Values values;
   LevelDecoder<W> level(top.words, symbols, escapes);
   const UnpackOrder low_order((1u << top.shift) - 1);
@@ -125,6 +125,8 @@ template <class Values, unsigned W, bool kShifts>
   const __m128i by = _mm_cvtsi32_si128(static_cast<int>(top.shift));
   const uint8_t* low_words = top.low_words;
   const uint8_t* other = top.other;
+  uint8_t* dst = output.values;
+  const uint8_t* ahead = output.ahead;
   auto group = [&](size_t here) __attribute__((always_inline)) {
     Bytes plane = level.decode(here == 64 ? ~uint64_t{0} : low_bits(here));
     if constexpr (kShifts) {
@@ -137,7 +139,7 @@ template <class Values, unsigned W, bool kShifts>
     other += 64;
   };
   for (; count >= 64; count -= 64) {
-    for (size_t i = 0; i < Values::kSize; ++i) __builtin_prefetch(dst + kAhead + 64 * i, 1, 2);
+    for (size_t i = 0; i < Values::kSize; ++i, ahead += 64) __builtin_prefetch(ahead, 1, 2);
     group(64);
   }
   if (count > 0) group(count);
@@ -146,7 +148,7 @@ template <class Values, unsigned W, bool kShifts>
 
 template <class Values, unsigned W>
 size_t decode(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
-              const uint8_t* escapes, uint8_t* dst) {
+              const uint8_t* escapes, const Output& dst) {
   return top.shift == 0 ? decode_with<Values, W, false>(top, count, symbols, escapes, dst)
                         : decode_with<Values, W, true>(top, count, symbols, escapes, dst);
 }
