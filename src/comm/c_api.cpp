@@ -1,5 +1,7 @@
-// The public C functions, but for those on frames (codec_api.cpp): nothing else is extern "C". Each checks its handles, guards against exceptions,
-// turns Status into uzip_status_t, and hands over to the layers below.
+// The public C functions, but for collectives (collectives_api.cpp) and frames (codec_api.cpp): nothing else is
+// extern "C". Each checks its handles, guards against exceptions, turns Status into uzip_status_t, and hands over to
+// the layers below.
+#include "comm/api_calls.hpp"
 #include "comm/api_guard.hpp"
 #include "comm/handle_table.hpp"
 #include "comm/job.hpp"
@@ -121,23 +123,6 @@ Status wait(uzip_request_t* request) {
   return end(request, lock);
 }
 
-uzip_coll_args_t describe(uzip_coll_t coll, const void* src, void* dst, size_t count, const size_t* counts,
-                          uzip_dtype_t dtype, uzip_op_t op) {
-  return {sizeof(uzip_coll_args_t), coll, src, dst, count, counts, dtype, op, nullptr, nullptr};
-}
-
-uzip_status_t run_collective(const uzip_coll_args_t& args, uzip_comm_t comm) {
-  return guarded([&] {
-    return run(comm, [&](const CallContext& context) { return validate_collective(args, context); });
-  });
-}
-
-uzip_status_t start_collective(const uzip_coll_args_t& args, uzip_comm_t comm, uzip_request_t* request) {
-  return guarded([&] {
-    return start(comm, request, [&](const CallContext& context) { return validate_collective(args, context); });
-  });
-}
-
 Result<CollArgs> with_info(Result<CollArgs> args, uzip_coll_info_t* info) {
   if (args.ok() && info) {
     if (info->struct_size != sizeof *info)
@@ -153,6 +138,18 @@ Result<CollArgs> with_info(Result<CollArgs> args, uzip_coll_info_t* info) {
 uzip_status_t report(const Status& status) {
   if (!status.ok()) last_error() = status.message();
   return status.code();
+}
+
+uzip_status_t run_collective(const uzip_coll_args_t& args, uzip_comm_t comm) {
+  return guarded([&] {
+    return run(comm, [&](const CallContext& context) { return validate_collective(args, context); });
+  });
+}
+
+uzip_status_t start_collective(const uzip_coll_args_t& args, uzip_comm_t comm, uzip_request_t* request) {
+  return guarded([&] {
+    return start(comm, request, [&](const CallContext& context) { return validate_collective(args, context); });
+  });
 }
 
 }  // namespace uzip
@@ -266,74 +263,6 @@ uzip_status_t uzip_comm_free(uzip_comm_t* comm) {
     leave(*handle);
     return Status();
   });
-}
-
-// ---- Collectives -----------------------------------------------------------------------------------------
-
-uzip_status_t uzip_allreduce(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
-                             uzip_comm_t comm) {
-  return run_collective(describe(UZIP_ALLREDUCE, src, dst, count, nullptr, dtype, op), comm);
-}
-
-uzip_status_t uzip_iallreduce(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
-                              uzip_comm_t comm, uzip_request_t* request) {
-  return start_collective(describe(UZIP_ALLREDUCE, src, dst, count, nullptr, dtype, op), comm, request);
-}
-
-uzip_status_t uzip_reduce_scatter(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
-                                  uzip_comm_t comm) {
-  return run_collective(describe(UZIP_REDUCE_SCATTER, src, dst, count, nullptr, dtype, op), comm);
-}
-
-uzip_status_t uzip_ireduce_scatter(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
-                                   uzip_comm_t comm, uzip_request_t* request) {
-  return start_collective(describe(UZIP_REDUCE_SCATTER, src, dst, count, nullptr, dtype, op), comm, request);
-}
-
-uzip_status_t uzip_reduce_scatterv(const void* src, void* dst, const size_t* counts, uzip_dtype_t dtype,
-                                   uzip_op_t op, uzip_comm_t comm) {
-  return run_collective(describe(UZIP_REDUCE_SCATTERV, src, dst, 0, counts, dtype, op), comm);
-}
-
-uzip_status_t uzip_ireduce_scatterv(const void* src, void* dst, const size_t* counts, uzip_dtype_t dtype,
-                                    uzip_op_t op, uzip_comm_t comm, uzip_request_t* request) {
-  return start_collective(describe(UZIP_REDUCE_SCATTERV, src, dst, 0, counts, dtype, op), comm, request);
-}
-
-uzip_status_t uzip_allgather(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_comm_t comm) {
-  return run_collective(describe(UZIP_ALLGATHER, src, dst, count, nullptr, dtype, UZIP_SUM), comm);
-}
-
-uzip_status_t uzip_iallgather(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_comm_t comm,
-                              uzip_request_t* request) {
-  return start_collective(describe(UZIP_ALLGATHER, src, dst, count, nullptr, dtype, UZIP_SUM), comm, request);
-}
-
-uzip_status_t uzip_allgatherv(const void* src, void* dst, const size_t* counts, uzip_dtype_t dtype,
-                              uzip_comm_t comm) {
-  return run_collective(describe(UZIP_ALLGATHERV, src, dst, 0, counts, dtype, UZIP_SUM), comm);
-}
-
-uzip_status_t uzip_iallgatherv(const void* src, void* dst, const size_t* counts, uzip_dtype_t dtype,
-                               uzip_comm_t comm, uzip_request_t* request) {
-  return start_collective(describe(UZIP_ALLGATHERV, src, dst, 0, counts, dtype, UZIP_SUM), comm, request);
-}
-
-uzip_status_t uzip_barrier(uzip_comm_t comm) {
-  return run_collective(describe(UZIP_BARRIER, nullptr, nullptr, 0, nullptr, UZIP_UINT8, UZIP_SUM), comm);
-}
-
-uzip_status_t uzip_ibarrier(uzip_comm_t comm, uzip_request_t* request) {
-  return start_collective(describe(UZIP_BARRIER, nullptr, nullptr, 0, nullptr, UZIP_UINT8, UZIP_SUM), comm,
-                          request);
-}
-
-uzip_status_t uzip_coll_run(const uzip_coll_args_t* args, uzip_comm_t comm) {
-  return args ? run_collective(*args, comm) : report(null_pointer("args"));
-}
-
-uzip_status_t uzip_coll_start(const uzip_coll_args_t* args, uzip_comm_t comm, uzip_request_t* request) {
-  return args ? start_collective(*args, comm, request) : report(null_pointer("args"));
 }
 
 // ---- Point to point --------------------------------------------------------------------------------------

@@ -1,0 +1,88 @@
+// The public C functions of the collectives: each describes its call and hands it over.
+#include "comm/api_calls.hpp"
+#include "comm/api_guard.hpp"
+
+#include <uzipcoll/uzipcoll.h>
+
+namespace uzip {
+namespace {
+
+uzip_coll_args_t describe(uzip_coll_t coll, const void* src, void* dst, size_t count, const size_t* counts,
+                          uzip_dtype_t dtype, uzip_op_t op) {
+  return {sizeof(uzip_coll_args_t), coll, src, dst, count, counts, dtype, op, nullptr, nullptr};
+}
+
+}  // namespace
+}  // namespace uzip
+
+using namespace uzip;
+
+extern "C" {
+
+uzip_status_t uzip_allreduce(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                             uzip_comm_t comm) {
+  return run_collective(describe(UZIP_ALLREDUCE, src, dst, count, nullptr, dtype, op), comm);
+}
+
+uzip_status_t uzip_iallreduce(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                              uzip_comm_t comm, uzip_request_t* request) {
+  return start_collective(describe(UZIP_ALLREDUCE, src, dst, count, nullptr, dtype, op), comm, request);
+}
+
+uzip_status_t uzip_reduce_scatter(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                                  uzip_comm_t comm) {
+  return run_collective(describe(UZIP_REDUCE_SCATTER, src, dst, count, nullptr, dtype, op), comm);
+}
+
+uzip_status_t uzip_ireduce_scatter(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                                   uzip_comm_t comm, uzip_request_t* request) {
+  return start_collective(describe(UZIP_REDUCE_SCATTER, src, dst, count, nullptr, dtype, op), comm, request);
+}
+
+uzip_status_t uzip_reduce_scatterv(const void* src, void* dst, const size_t* counts, uzip_dtype_t dtype,
+                                   uzip_op_t op, uzip_comm_t comm) {
+  return run_collective(describe(UZIP_REDUCE_SCATTERV, src, dst, 0, counts, dtype, op), comm);
+}
+
+uzip_status_t uzip_ireduce_scatterv(const void* src, void* dst, const size_t* counts, uzip_dtype_t dtype,
+                                    uzip_op_t op, uzip_comm_t comm, uzip_request_t* request) {
+  return start_collective(describe(UZIP_REDUCE_SCATTERV, src, dst, 0, counts, dtype, op), comm, request);
+}
+
+uzip_status_t uzip_allgather(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_comm_t comm) {
+  return run_collective(describe(UZIP_ALLGATHER, src, dst, count, nullptr, dtype, UZIP_SUM), comm);
+}
+
+uzip_status_t uzip_iallgather(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_comm_t comm,
+                              uzip_request_t* request) {
+  return start_collective(describe(UZIP_ALLGATHER, src, dst, count, nullptr, dtype, UZIP_SUM), comm, request);
+}
+
+uzip_status_t uzip_allgatherv(const void* src, void* dst, const size_t* counts, uzip_dtype_t dtype,
+                              uzip_comm_t comm) {
+  return run_collective(describe(UZIP_ALLGATHERV, src, dst, 0, counts, dtype, UZIP_SUM), comm);
+}
+
+uzip_status_t uzip_iallgatherv(const void* src, void* dst, const size_t* counts, uzip_dtype_t dtype,
+                               uzip_comm_t comm, uzip_request_t* request) {
+  return start_collective(describe(UZIP_ALLGATHERV, src, dst, 0, counts, dtype, UZIP_SUM), comm, request);
+}
+
+uzip_status_t uzip_barrier(uzip_comm_t comm) {
+  return run_collective(describe(UZIP_BARRIER, nullptr, nullptr, 0, nullptr, UZIP_UINT8, UZIP_SUM), comm);
+}
+
+uzip_status_t uzip_ibarrier(uzip_comm_t comm, uzip_request_t* request) {
+  return start_collective(describe(UZIP_BARRIER, nullptr, nullptr, 0, nullptr, UZIP_UINT8, UZIP_SUM), comm,
+                          request);
+}
+
+uzip_status_t uzip_coll_run(const uzip_coll_args_t* args, uzip_comm_t comm) {
+  return args ? run_collective(*args, comm) : report(null_pointer("args"));
+}
+
+uzip_status_t uzip_coll_start(const uzip_coll_args_t* args, uzip_comm_t comm, uzip_request_t* request) {
+  return args ? start_collective(*args, comm, request) : report(null_pointer("args"));
+}
+
+}  // extern "C"
