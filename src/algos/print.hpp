@@ -10,11 +10,16 @@
 
 #include "algos/schedule.hpp"
 
+#include <span>
 #include <string>
 
 namespace uzip {
 
 std::string print_schedule(const Schedule& schedule);
+
+/// The steps of some ranks as a graph in Graphviz' language: solid edges are dependencies. With all
+/// ranks of the schedules also the messages, dashed.
+std::string print_dot(std::span<const Schedule> schedules, std::span<const int> ranks);
 
 /// One step without its number and dependencies.
 std::string print_step(const Step& step);

@@ -1,0 +1,99 @@
+#!/bin/sh
+# What uzip_sched prints and proves, and how it ends.
+set -u
+sched=$top_builddir/tools/uzip_sched
+wrong=$top_builddir/tests/uzip_sched_wrong
+work=$(mktemp -d "${TMPDIR:-/tmp}/uzipcoll-sched.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+status=0
+
+# expect NAME EXIT STDOUT_HAS STDERR_HAS COMMAND...: "" means that nothing is written there.
+expect() {
+  name=$1 wanted=$2 out=$3 err=$4
+  shift 4
+  "$@" >"$work/out" 2>"$work/err"
+  code=$?
+  if [ "$code" -eq "$wanted" ] && has "$work/out" "$out" && has "$work/err" "$err"; then
+    echo "ok - $name"
+  else
+    echo "exit status $code; standard output and error:"
+    cat "$work/out" "$work/err"
+    echo "not ok - $name"
+    status=1
+  fi
+}
+# has FILE TEXT: some line has the text; the file is empty if the text is "".
+has() {
+  if [ -z "$2" ]; then [ ! -s "$1" ]; else grep -qF -e "$2" "$1"; fi
+}
+# true_that NAME TEST...
+true_that() {
+  name=$1
+  shift
+  if "$@"; then echo "ok - $name"; else cat "$work/out"; echo "not ok - $name"; status=1; fi
+}
+# usage_error NAME STDERR_HAS ARGUMENT...: exit status 2, the text and the usage on standard error.
+usage_error() {
+  name=$1 err=$2
+  shift 2
+  expect "$name" 2 "" "$err" "$sched" "$@"
+  has "$work/err" "usage: uzip_sched" || { cat "$work/err"; echo "not ok - $name, with usage"; status=1; }
+}
+
+expect "-h helps" 0 "usage: uzip_sched" "" "$sched" -h
+expect "print shows steps" 0 "send input[12,16) -> rank 1 #0" "" \
+  "$sched" print allreduce:ring -p 4 -n 16
+true_that "of all ranks" test "$(grep -c '^rank ' "$work/out")" -eq 4
+expect "print shows one rank" 0 "rank 2: scratch" "" "$sched" print allreduce:ring -p 4 -r 2
+true_that "and no other" test "$(grep -c '^rank ' "$work/out")" -eq 1
+expect "print shows frames" 0 "encode input" "" "$sched" print allreduce:ring -c lev
+expect "print shows frames in two parts" 0 "encode plain input" "" "$sched" print allreduce:ring -c lev --split
+expect "print takes blocks of any sizes" 0 "counts 3 0 2, in place" "" \
+  "$sched" print allgather:ring -p 3 --counts 3,0,2 -i
+expect "a collective with one algorithm needs no name" 0 "send nothing" "" "$sched" print barrier -p 2
+expect "dot draws a graph" 0 "digraph schedule {" "" "$sched" dot allreduce:two_shot -p 3
+true_that "with an edge for each message" test "$(grep -c 'style=dashed' "$work/out")" -eq 12
+if command -v dot >/dev/null 2>&1; then
+  true_that "that Graphviz reads" dot -Tplain -o /dev/null "$work/out"
+fi
+
+expect "verify --all proves every algorithm" 0 "proved" "" "$sched" verify --all -p 5
+"$sched" verify --all -p 2 | awk '{ sub(/,/, "", $2); print $2 }' | sort >"$work/proved"
+"$top_builddir/tools/uzip_info" -a | awk '/^[a-z]/ { print $1 ":" $2 }' | sort >"$work/known"
+true_that "of uzip_info -a" cmp "$work/proved" "$work/known"
+expect "verify takes a collective" 0 "proved    allgather:bruck, 1 to 3 ranks" "" \
+  "$sched" verify allgather -p 3
+expect "verify takes a list of numbers of ranks" 0 "allreduce:ring, 2 to 32 ranks" "" \
+  "$sched" verify allreduce:ring -p 2-3,32 -n 100
+expect "verify takes one case" 0 ": 1 cases" "" "$sched" verify allgather:ring -p 3 --counts 3,0,2
+
+expect "a wrong algorithm is found" 1 "WRONG     allreduce:hasty" "1 of 2 algorithms could not be proved" \
+  "$wrong" verify --all -p 9
+true_that "the others are proved nevertheless" has "$work/out" "proved    allreduce:ring"
+true_that "the counterexample is small" has "$work/out" "allreduce hasty, 3 ranks, counts 1 0 0"
+true_that "and says what is wrong" has "$work/out" "and does not wait for it"
+true_that "and shows the schedules" has "$work/out" "rank 1: scratch"
+
+usage_error "no command" "a command is missing"
+usage_error "a misspelt command" "there is no command 'prnt'; the nearest is print" prnt allreduce:ring
+usage_error "a misspelt collective" "the nearest is allreduce" print allredcue:ring
+usage_error "a misspelt algorithm" "the nearest is two_shot" print allreduce:twoshot
+usage_error "a misspelt option" "the nearest is ranks" print allreduce:ring --rnaks 3
+usage_error "a misspelt type" "the nearest is bf16" print allreduce:ring -d bf17
+usage_error "a misspelt codec" "the nearest is lev" print allreduce:ring -c lef
+usage_error "an unknown short option" "there is no option '-x'" print allreduce:ring -x
+usage_error "an option without its value" "needs a value" print allreduce:ring -p
+usage_error "no algorithm" "an algorithm is missing" print
+usage_error "several algorithms to print" "name one, as in allreduce:" print allreduce
+usage_error "too many arguments" "unexpected argument 'more'" print allreduce:ring more
+usage_error "ranks that are no number" "--ranks 'x' is not a whole number from 1 to" print allreduce:ring -p x
+usage_error "no ranks" "is not a whole number from 1" print allreduce:ring -p 0
+usage_error "an immense count" "is not a whole number" print allreduce:ring -n 99999999999999999999G
+usage_error "a rank that is not there" "--rank 4 is not below" print allreduce:ring -p 4 -r 4
+usage_error "blocks for another number of ranks" "2 blocks for 4 ranks" print allgather:ring --counts 1,2
+usage_error "parts of what is no frame" "--split needs a codec" print allreduce:ring --split
+usage_error "--all without verify" "--all goes with verify" print --all
+usage_error "--all with an algorithm" "exclude each other" verify --all allreduce
+expect "a full disk is an error" 1 "" "cannot write to standard output" \
+  sh -c "'$sched' print allreduce:ring >/dev/full"
+exit $status

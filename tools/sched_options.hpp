@@ -1,0 +1,45 @@
+// The command line of uzip_sched(1).
+#pragma once
+
+#include "algos/algorithm.hpp"
+#include "algos/collective_cases.hpp"
+#include "base/datatype.hpp"
+#include "base/status.hpp"
+
+#include <string>
+#include <vector>
+
+namespace uzip {
+
+enum class SchedCommand { kHelp, kPrint, kDot, kVerify };
+
+struct SchedOptions {
+  SchedCommand command = SchedCommand::kHelp;
+  std::vector<const Algorithm*> algorithms;  ///< one, those of one collective, or all
+  std::vector<int> ranks;                    ///< numbers of ranks, at least one
+  std::vector<size_t> counts;                ///< -n, elements as in the public calls; may be empty
+  std::vector<size_t> blocks;  ///< --counts, elements of each rank's block; may be empty
+  const DataTypeInfo* type = nullptr;
+  std::string codec = "raw";
+  bool split = false;
+  bool in_place = false;
+  int rank = -1;  ///< -1: all
+  int orders = 3;
+  uint32_t seed = 1;
+
+  Form form() const {
+    return codec == "raw" ? Form::kPlain : split ? Form::kSplit : Form::kLowered;
+  }
+  /// Whether one case is asked for, and not all those that are known to be awkward.
+  bool one_case() const { return !counts.empty() || !blocks.empty(); }
+  /// The case on so many ranks; `count` if no block sizes were given.
+  Shape shape(Coll coll, int ranks, size_t count) const;
+};
+
+extern const char* const kSchedSynopsis;
+extern const char* const kSchedHelp;
+
+/// An error is the user's; its message says what is allowed.
+Result<SchedOptions> parse_sched_options(int argc, char** argv);
+
+}  // namespace uzip
