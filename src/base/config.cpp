@@ -72,6 +72,8 @@ constexpr std::array kRows = {
     Row{"UZIP_UCX_TLS",
         TextForm{&Config::ucx_tls, "a list of UCX transports, such as tcp,self, or nothing", true},
         kOwnChoice, "transports for this library's part of UCX only; empty: UCX chooses"},
+    Row{"UZIP_LOCAL_QUEUES", SwitchForm{&Config::local_queues}, kOwnChoice,
+        "send short messages to processes on the same host through queues in shared memory"},
     Row{"UZIP_PEER_READ", SwitchForm{&Config::peer_read}, kMustMatch,
         "read large messages straight from the memory of a process on the same host"},
 

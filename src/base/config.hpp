@@ -35,6 +35,7 @@ struct Config {
   // Machine.
   std::string cpu = "auto";     ///< UZIP_CPU: auto, scalar, avx2, avx512
   std::string ucx_tls;          ///< UZIP_UCX_TLS: UCX transports for our context only ("" = UCX's own choice)
+  bool local_queues = true;     ///< UZIP_LOCAL_QUEUES: short messages to local processes through shared memory of our own
   bool peer_read = true;        ///< UZIP_PEER_READ: read large messages from a local peer's memory; must be equal
 
   // Talking.

@@ -21,20 +21,30 @@ bool held_after_handler(const Arrival& arrival) {
 template <WireKind kKind>
 ucs_status_t UcxTransport::on_active_message(void* self, const void* header, size_t header_bytes,
                                              void* data, size_t bytes,
-                                             const ucp_am_recv_param_t* param) try {
+                                             const ucp_am_recv_param_t* param) {
   auto* transport = static_cast<UcxTransport*>(self);
   if (transport->closing_) return UCS_OK;
-  const std::span head(static_cast<const std::byte*>(header), header_bytes);
-  switch (kKind) {
+  return transport->dispatch(kKind, {static_cast<const std::byte*>(header), header_bytes}, data,
+                             bytes, param->recv_attr);
+}
+
+// `data` is what UCX gives its handlers, or with `attributes` 0 a body that lasts until this
+// returns.
+ucs_status_t UcxTransport::dispatch(WireKind kind, std::span<const std::byte> header, void* data,
+                                    size_t bytes, uint64_t attributes) try {
+  switch (kind) {
     case WireKind::kMessage:
     case WireKind::kOffer:
-      return transport->on_arrival(kKind, head, data, bytes, param->recv_attr);
+      return on_arrival(kind, header, data, bytes, attributes);
     case WireKind::kAnswer:
-      transport->on_answer(head);
+      on_answer(header);
       return UCS_OK;
     case WireKind::kReply:
-      return transport->on_reply(head, data, bytes, param->recv_attr);
+      return on_reply(header, data, bytes, attributes);
+    case WireKind::kNudge:
+      return UCS_OK;
   }
+  return UCS_OK;
 } catch (const std::bad_alloc&) {
   log(LogLevel::kError, "a message was lost: no memory");
   return UCS_OK;
@@ -46,6 +56,7 @@ Status UcxTransport::install_handlers() {
       &UcxTransport::on_active_message<WireKind::kOffer>,
       &UcxTransport::on_active_message<WireKind::kAnswer>,
       &UcxTransport::on_active_message<WireKind::kReply>,
+      &UcxTransport::on_active_message<WireKind::kNudge>,
   };
   for (unsigned id = 0; id < kWireKinds; ++id) {
     ucp_am_handler_param_t param = {};

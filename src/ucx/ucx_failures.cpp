@@ -78,8 +78,9 @@ void UcxTransport::look_for_ended() {
   const std::vector<int> ended = watch_.ended();
   if (ended.empty()) return;
   // What they sent before their end is still in shared memory, and counts.
-  for (int round = 0; round < kDrainRounds && ucp_worker_progress(ucx_.worker.get()) != 0;
-       ++round) {
+  for (int round = 0; round < kDrainRounds; ++round) {
+    const bool queued = take_from_queues();
+    if (ucp_worker_progress(ucx_.worker.get()) == 0 && !queued) break;
   }
   for (int index : ended) {
     mark_failed(peers_[static_cast<size_t>(index)],
@@ -103,7 +104,10 @@ void UcxTransport::close_endpoints() {
   const auto progress_until = [&](auto condition, std::chrono::milliseconds limit) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
     while (!condition() && std::chrono::steady_clock::now() < deadline) {
-      if (ucp_worker_progress(ucx_.worker.get()) == 0) {
+      // The others may be leaving as well, and wait until this process has taken what they sent.
+      const bool queued = take_from_queues();
+      if (ucp_worker_progress(ucx_.worker.get()) == 0 && !queued) {
+        look_for_ended();
         std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
     }

@@ -13,16 +13,12 @@ Result<Progress> UcxTransport::send_offer(Peer& peer, std::span<const std::byte>
   Operation* offer = operations_.take(Operation::Kind::kOffer, peer.index, completion);
   offer->source = body.data();
   offer->bytes = body.size();
-  Operation* message = operations_.take(Operation::Kind::kControl, peer.index, nullptr);
   const OfferPrefix prefix = {{static_cast<uint32_t>(rank_), peer.next_send},
                               reinterpret_cast<uint64_t>(body.data()),
                               body.size(),
                               offer->id};
-  std::memcpy(message->header, &prefix, sizeof prefix);
-  if (!head.empty()) std::memcpy(message->header + sizeof prefix, head.data(), head.size());
-  message->header_bytes = static_cast<uint32_t>(sizeof prefix + head.size());
-  Result<Progress> result = post(message, WireKind::kOffer, {});
-  if (!result.ok()) {
+  if (const auto result = send_message(peer, WireKind::kOffer, bytes_of(prefix), head, {}, nullptr);
+      !result.ok()) {
     operations_.give(offer);
     return result;
   }
@@ -70,10 +66,7 @@ Result<Progress> UcxTransport::ask_for_reply(Arrival* arrival, std::span<std::by
 
 void UcxTransport::send_answer(int peer, const Answer& answer) {
   if (peers_[static_cast<size_t>(peer)].failed) return;
-  Operation* operation = operations_.take(Operation::Kind::kControl, peer, nullptr);
-  std::memcpy(operation->header, &answer, sizeof answer);
-  operation->header_bytes = sizeof answer;
-  const Result<Progress> result = post(operation, WireKind::kAnswer, {});
+  const auto result = send_message(peers_[static_cast<size_t>(peer)], WireKind::kAnswer, bytes_of(answer), {}, {}, nullptr);
   if (!result.ok()) mark_failed(peers_[static_cast<size_t>(peer)], result.status());
 }
 
@@ -99,13 +92,9 @@ void UcxTransport::on_answer(std::span<const std::byte> header) {
 
   if (answer.verdict == Verdict::kSendAlways) peers_[answer.source].offers = false;
   const ReplyPrefix prefix = {static_cast<uint32_t>(rank_), 0, answer.receive};
-  std::memcpy(offer->header, &prefix, sizeof prefix);
-  offer->header_bytes = sizeof prefix;
-  Operation* reply = operations_.take(Operation::Kind::kSend, offer->peer, offer->completion);
-  std::memcpy(reply->header, &prefix, sizeof prefix);
-  reply->header_bytes = sizeof prefix;
-  const std::span<const std::byte> body(offer->source, offer->bytes);
-  const Result<Progress> result = post(reply, WireKind::kReply, body);
+  const auto result =
+      send_message(peers_[answer.source], WireKind::kReply, bytes_of(prefix), {},
+                   {offer->source, offer->bytes}, offer->completion);
   if (result.ok() && *result == Progress::kPending) offer->completion = nullptr;
   finish(offer, result.status());
 }

@@ -18,6 +18,8 @@ namespace {
 constexpr size_t kPeerReadThreshold = size_t{8} << 10;
 // A message to this process itself is copied, up to this size, so that its send need not wait.
 constexpr size_t kSelfCopyLimit = size_t{8} << 10;
+// Turns of progress in a row that UCX may have to wait while messages come from local queues.
+constexpr uint32_t kMostTurnsWithoutUcx = 16;
 constexpr auto kLongestSleep = std::chrono::milliseconds(100);
 
 constexpr uint32_t kIdleCallsPerLook = 64;
@@ -77,6 +79,8 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
     record.shared_memory = transport->ucx_.shared_memory;
     record.peer_read = config.peer_read && record.shared_memory;
     record.address = transport->ucx_.address;
+    transport->make_inbox(config.local_queues && record.shared_memory);
+    record.inbox = transport->inbox_.address();
     mine = pack_wireup(record);
   }
   std::vector<std::vector<std::byte>> all;
@@ -84,11 +88,13 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
   UZIP_RETURN_IF_ERROR(opened);
   UZIP_RETURN_IF_ERROR(exchanged);
   UZIP_RETURN_IF_ERROR(transport->learn_peers(all));
+  transport->open_queues();
   transport->watch_peers();
   transport->connect_samples();
   transport->describe();
   // Nobody goes on, and perhaps leaves, before all others watch it.
   UZIP_RETURN_IF_ERROR(allgather({}, &all));
+  transport->inbox_.close_file();
   return transport;
 }
 
@@ -167,7 +173,13 @@ void UcxTransport::describe() {
   const bool reads = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
     return peer.index != rank_ && peer.offers;
   });
-  if (reads) info_.description += std::string(separator) + "peer reads";
+  if (reads) {
+    info_.description += std::string(separator) + "peer reads";
+    separator = ", ";
+  }
+  const bool queues = std::any_of(peers_.begin(), peers_.end(),
+                                  [](const Peer& peer) { return peer.queue.is_open(); });
+  if (queues) info_.description += std::string(separator) + "local queues";
 }
 
 UcxTransport::~UcxTransport() {
@@ -214,14 +226,25 @@ Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
     return send_offer(peer, head, body, completion);
   }
 
-  Operation* operation = operations_.take(Operation::Kind::kSend, index, completion);
   const MessagePrefix prefix = {static_cast<uint32_t>(rank_), peer.next_send};
-  std::memcpy(operation->header, &prefix, sizeof prefix);
-  copy(operation->header + sizeof prefix, head);
-  operation->header_bytes = static_cast<uint32_t>(sizeof prefix + head.size());
-  Result<Progress> result = post(operation, WireKind::kMessage, body);
+  Result<Progress> result =
+      send_message(peer, WireKind::kMessage, bytes_of(prefix), head, body, completion);
   if (result.ok()) ++peer.next_send;
   return result;
+}
+
+// By the peer's queue if there is room, else by UCX. The header is prefix and head together.
+Result<Progress> UcxTransport::send_message(Peer& peer, WireKind kind,
+                                            std::span<const std::byte> prefix,
+                                            std::span<const std::byte> head,
+                                            std::span<const std::byte> body,
+                                            Completion* completion) {
+  if (push(peer, kind, prefix, head, body)) return Progress::kDone;
+  Operation* operation = operations_.take(Operation::Kind::kSend, peer.index, completion);
+  copy(operation->header, prefix);
+  copy(operation->header + prefix.size(), head);
+  operation->header_bytes = static_cast<uint32_t>(prefix.size() + head.size());
+  return post(operation, kind, body);
 }
 
 Result<Progress> UcxTransport::post(Operation* operation, WireKind kind,
@@ -322,7 +345,12 @@ bool UcxTransport::progress() {
     moved = true;
     for (Arrival* arrival : std::exchange(to_self_, {})) announce_lasting(arrival);
   }
-  moved |= ucp_worker_progress(ucx_.worker.get()) != 0;
+  const bool queued = take_from_queues();
+  moved |= queued;
+  if (!queued || ++turns_without_ucx_ >= kMostTurnsWithoutUcx) {
+    turns_without_ucx_ = 0;
+    moved |= ucp_worker_progress(ucx_.worker.get()) != 0;
+  }
   if (!moved) look_when_idle();
   if (!to_connect_.empty()) connect_back();
   if (!newly_failed_.empty()) {
@@ -353,6 +381,11 @@ void UcxTransport::connect_back() {
 
 void UcxTransport::wait(std::chrono::milliseconds limit) {
   if (!deferred_.empty() || !to_self_.empty() || !newly_failed_.empty()) return;
+  if (inbox_.fall_asleep()) poll_until(limit);
+  inbox_.wake_up();
+}
+
+void UcxTransport::poll_until(std::chrono::milliseconds limit) {
   // Anything but success, UCS_ERR_BUSY above all, means that there is something to progress.
   if (ucp_worker_arm(ucx_.worker.get()) != UCS_OK) return;
   pollfd descriptors[2] = {{ucx_.event_fd, POLLIN, 0}, {watch_.descriptor(), POLLIN, 0}};
@@ -364,6 +397,10 @@ void UcxTransport::wait(std::chrono::milliseconds limit) {
 bool UcxTransport::flushed() {
   if (pending_sends_ > 0 || pending_flushes_ > 0) return false;
   if (!sent_since_flush_) return true;
+  const bool queued = std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    return !peer.failed && !peer.queue.drained();
+  });
+  if (queued) return false;
   sent_since_flush_ = false;
   for (Peer& peer : peers_) {
     if (peer.endpoint == nullptr || peer.failed) continue;

@@ -2,8 +2,8 @@
 // direct reads of the sender's memory. Used by src/comm; one thread at a time (the caller holds a
 // lock).
 //
-// Ways of a body, by size and place: short ones travel inside the announcement (UCX eager), long
-// ones are fetched by UCX's rendezvous when the receiver asks for them, and between processes of
+// Ways of a body, by size and place: short ones travel inside the announcement (a queue in shared
+// memory, or UCX eager), long ones are fetched by UCX's rendezvous when the receiver asks for them, and between processes of
 // one host long ones are offered as an address that the receiver reads from with
 // process_vm_readv(2).
 #pragma once
@@ -11,6 +11,7 @@
 #include "base/config.hpp"
 #include "base/transport.hpp"
 #include "ucx/arrival_order.hpp"
+#include "ucx/local_queue.hpp"
 #include "ucx/operation.hpp"
 #include "ucx/peer_watch.hpp"
 #include "ucx/ucx_context.hpp"
@@ -72,21 +73,25 @@ class UcxTransport final : public Transport {
     bool offers = false;     ///< it can probably read our memory
     bool readable = true;    ///< no read of its memory has been forbidden
     bool verified = false;   ///< a read of its memory has worked
-    bool contacted = false;  ///< something was sent to it
     bool failed = false;
     Status failure;
     uint32_t next_send = 0;  ///< number of the next message to it
     ArrivalOrder order;      ///< of the messages from it
+    LocalQueue queue;        ///< to it
   };
 
   UcxTransport(int rank, int size);
   Status learn_peers(const std::vector<std::vector<std::byte>>& records);
   void watch_peers();
   void connect_samples();
+  void poll_until(std::chrono::milliseconds limit);
   void describe();
 
   // Sending: ucx_transport.cpp.
   Result<ucp_ep_h> endpoint_of(Peer& peer);
+  Result<Progress> send_message(Peer& peer, WireKind kind, std::span<const std::byte> prefix,
+                                std::span<const std::byte> head, std::span<const std::byte> body,
+                                Completion* completion);
   Result<Progress> post(Operation* operation, WireKind kind, std::span<const std::byte> body);
   Result<Progress> send_offer(Peer& peer, std::span<const std::byte> head,
                               std::span<const std::byte> body, Completion* completion);
@@ -95,8 +100,18 @@ class UcxTransport final : public Transport {
   void finish(Operation* operation, const Status& status);
   Status failure_of(const Operation& operation, ucs_status_t status);
 
+  // Local queues: ucx_local.cpp.
+  void make_inbox(bool wanted);
+  void open_queues();
+  bool push(Peer& peer, WireKind kind, std::span<const std::byte> prefix,
+            std::span<const std::byte> head, std::span<const std::byte> body);
+  bool take_from_queues();
+  void take_queued(Peer& peer, LocalInbox::Taken taken, QueuedMessage& message);
+
   // Arrivals: ucx_arrivals.cpp.
   Status install_handlers();
+  ucs_status_t dispatch(WireKind kind, std::span<const std::byte> header, void* data, size_t bytes,
+                        uint64_t attributes);
   ucs_status_t on_arrival(WireKind kind, std::span<const std::byte> header, void* data,
                           size_t bytes, uint64_t attributes);
   ucs_status_t take_in(Peer& peer, Arrival* arrival, const std::byte* head);
@@ -155,6 +170,9 @@ class UcxTransport final : public Transport {
   std::vector<int> newly_failed_;
   std::vector<int> to_connect_;  ///< have sent something and are not connected yet
   PeerWatch watch_;
+  LocalInbox inbox_;
+  std::vector<Peer*> queued_peers_;  ///< by number of their queue in the inbox
+  uint32_t turns_without_ucx_ = 0;   ///< because there was something in a queue
   uint32_t idle_calls_ = 0;  ///< of progress() since the last look at the clock
   std::chrono::steady_clock::time_point last_look_{};
 };

@@ -5,6 +5,7 @@
 #include "base/transport.hpp"
 
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 namespace uzip {
@@ -18,14 +19,15 @@ struct OperationId {
   bool operator==(const OperationId&) const = default;
 };
 
-/// Ids of UCX active messages.
+/// Ids of UCX active messages, and kinds of messages in local queues.
 enum class WireKind : uint16_t {
   kMessage = 0,  ///< MessagePrefix, the caller's head; the body is the active message's data
   kOffer = 1,   ///< OfferPrefix, the caller's head; the body is to be read from the sender's memory
   kAnswer = 2,  ///< Answer to an offer
   kReply = 3,   ///< ReplyPrefix; the body of an offer that could not be read is the data
+  kNudge = 4,   ///< nothing: look into the queues in shared memory
 };
-inline constexpr unsigned kWireKinds = 4;
+inline constexpr unsigned kWireKinds = 5;
 
 struct MessagePrefix {
   uint32_t source = 0;  ///< process that sends
@@ -58,6 +60,11 @@ struct ReplyPrefix {
   uint32_t reserved = 0;
   OperationId receive;
 };
+
+template <class Prefix>
+std::span<const std::byte> bytes_of(const Prefix& prefix) {
+  return std::as_bytes(std::span(&prefix, 1));
+}
 
 static_assert(sizeof(MessagePrefix) == 8 && sizeof(OfferPrefix) == 32);
 static_assert(sizeof(Answer) == 24 && sizeof(ReplyPrefix) == 16);

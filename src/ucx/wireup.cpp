@@ -12,7 +12,7 @@ namespace uzip {
 namespace {
 
 constexpr uint32_t kWireupMagic = 0x57585a55;  // "UZXW" in memory order
-constexpr uint32_t kWireupVersion = 1;
+constexpr uint32_t kWireupVersion = 2;
 constexpr size_t kMaxAddressBytes = size_t{1} << 20;
 
 constexpr uint32_t kPeerRead = 1;
@@ -30,9 +30,11 @@ struct WireupHeader {
   MemoryToken token{};
   int32_t pid = 0;
   uint32_t flags = 0;
+  int32_t inbox_descriptor = -1;
+  uint32_t inbox_queues = 0;
   uint64_t address_bytes = 0;
 };
-static_assert(sizeof(WireupHeader) == 88 && std::is_trivially_copyable_v<WireupHeader>);
+static_assert(sizeof(WireupHeader) == 96 && std::is_trivially_copyable_v<WireupHeader>);
 
 uint64_t random_number() {
   const MemoryToken token = make_memory_token();
@@ -90,6 +92,8 @@ std::vector<std::byte> pack_wireup(const WireupRecord& record) {
   header.token = record.memory.token;
   header.pid = record.memory.pid;
   header.flags = (record.peer_read ? kPeerRead : 0) | (record.shared_memory ? kSharedMemory : 0);
+  header.inbox_descriptor = record.inbox.descriptor;
+  header.inbox_queues = record.inbox.queues;
   header.address_bytes = record.address.size();
 
   std::vector<std::byte> bytes(sizeof header + record.address.size());
@@ -112,6 +116,7 @@ Result<WireupRecord> unpack_wireup(std::span<const std::byte> bytes, int process
   WireupRecord record;
   record.host = {header.boot, header.pid_namespace, header.ipc_namespace, header.user_namespace};
   record.memory = {header.pid, header.token_address, header.token};
+  record.inbox = {header.inbox_descriptor, header.inbox_queues};
   record.peer_read = (header.flags & kPeerRead) != 0;
   record.shared_memory = (header.flags & kSharedMemory) != 0;
   record.address.assign(bytes.begin() + sizeof header, bytes.end());

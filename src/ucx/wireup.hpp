@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/status.hpp"
+#include "ucx/local_queue.hpp"
 #include "ucx/peer_memory.hpp"
 
 #include <array>
@@ -30,6 +31,7 @@ HostIdentity host_identity();
 struct WireupRecord {
   HostIdentity host;
   PeerMemory memory;
+  InboxAddress inbox;
   bool peer_read = false;          ///< it reads others' memory, if it may
   bool shared_memory = false;      ///< it may talk over shared memory
   std::vector<std::byte> address;  ///< of its UCX worker

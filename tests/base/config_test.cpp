@@ -64,6 +64,7 @@ const std::vector<std::string> kAllSet = {
     "UZIP_SPIN=0.25",
     "UZIP_CPU=avx2",
     "UZIP_UCX_TLS=tcp,self",
+    "UZIP_LOCAL_QUEUES=no",
     "UZIP_PEER_READ=no",
     "UZIP_LOG_LEVEL=debug",
     "UZIP_COLL_TRACE=yes",
@@ -170,7 +171,7 @@ TEST(ConfigTest, BadValuesAreRefusedInOneClearLine) {
   for (const char* name :
        {"UZIP_RANK", "UZIP_SIZE", "UZIP_CHUNK", "UZIP_CODEC_THRESHOLD", "UZIP_SPLIT_SEND",
         "UZIP_CHECKSUM", "UZIP_TIMEOUT", "UZIP_TIMEOUT_LIMIT", "UZIP_SPIN", "UZIP_CPU",
-        "UZIP_PEER_READ", "UZIP_LOG_LEVEL", "UZIP_COLL_TRACE"}) {
+        "UZIP_LOCAL_QUEUES", "UZIP_PEER_READ", "UZIP_LOG_LEVEL", "UZIP_COLL_TRACE"}) {
     for (const std::string& value : values) {
       const Result<Config> config = parse({std::string(name) + "=" + value});
       ASSERT_FALSE(config.ok()) << name << "=" << value.substr(0, 50);

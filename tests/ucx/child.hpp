@@ -20,10 +20,12 @@ struct Way {
   const char* name;
   const char* tls;
   bool peer_read;
+  bool local_queues = false;
 };
 
 inline constexpr Way kWays[] = {{"shm", "shm", false},
                                 {"peer_read", "shm", true},
+                                {"queues", "shm", true, true},
                                 {"posix", "posix", false},
                                 {"tcp", "tcp", false}};
 
@@ -33,6 +35,7 @@ class Child {
     Config config;
     config.ucx_tls = way.tls;
     config.peer_read = way.peer_read;
+    config.local_queues = way.local_queues;
     auto made = UcxTransport::create(config, rank, size, allgather);
     if (!made.ok()) {
       std::fprintf(stderr, "%s\n", made.status().message().c_str());

@@ -31,10 +31,11 @@ Transports loopback(int size, const LoopbackOptions& options) {
   return transports;
 }
 
-Transports ucx(int size, const char* tls, bool peer_read) {
+Transports ucx(int size, const char* tls, bool peer_read, bool local_queues = false) {
   Config config;
   config.ucx_tls = tls;
   config.peer_read = peer_read;
+  config.local_queues = local_queues;
   Transports transports(static_cast<size_t>(size));
   std::vector<std::vector<std::byte>> board(static_cast<size_t>(size));
   std::barrier meeting(size);
@@ -72,6 +73,8 @@ const Kind kKinds[] = {
      [](int n) { return loopback(n, {.seed = 7, .longest_delay = 9, .random_modes = true}); }},
     {"ucx_shm", true, [](int n) { return ucx(n, "shm", false); }},
     {"ucx_peer_read", true, [](int n) { return ucx(n, "shm", true); }},
+    {"ucx_queues", true, [](int n) { return ucx(n, "shm", false, true); }},
+    {"ucx_queues_peer_read", true, [](int n) { return ucx(n, "shm", true, true); }},
     {"ucx_tcp", true, [](int n) { return ucx(n, "tcp", false); }},
 };
 
@@ -383,7 +386,7 @@ TEST_P(TransportContract, SendsWhatOnlyTheSenderCanRead) {
     inbox(1).policy = Inbox::Policy::kKeep;
     Pending sent = start_send(at(0), 1, as_head("x"), body);
     ASSERT_TRUE(until([&] { return !inbox(1).messages.empty(); }));
-    if (std::string(kKinds[GetParam()].name) == "ucx_peer_read") {
+    if (std::string(kKinds[GetParam()].name).ends_with("peer_read")) {
       mprotect(memory, kBytes, PROT_NONE);
       inbox(1).take(inbox(1).messages.front());
       mprotect(memory, kBytes, PROT_READ);

@@ -89,6 +89,7 @@ WireupRecord sample_record() {
   WireupRecord record;
   record.host = host_identity();
   record.memory = {getpid(), 0x123456789abc, make_memory_token()};
+  record.inbox = {5, 17};
   record.peer_read = true;
   record.shared_memory = false;
   record.address = std::vector<std::byte>(200, std::byte{7});
@@ -103,6 +104,8 @@ TEST(Wireup, ComesBackAsItWas) {
   EXPECT_EQ(back->memory.pid, record.memory.pid);
   EXPECT_EQ(back->memory.token_address, record.memory.token_address);
   EXPECT_EQ(back->memory.token, record.memory.token);
+  EXPECT_EQ(back->inbox.descriptor, 5);
+  EXPECT_EQ(back->inbox.queues, 17u);
   EXPECT_EQ(back->peer_read, true);
   EXPECT_EQ(back->shared_memory, false);
   EXPECT_EQ(back->address, record.address);

@@ -1,0 +1,209 @@
+// Queues in shared memory: both ends in one process, and what a hostile or ended other end may do.
+#include "ucx/local_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace uzip {
+namespace {
+
+using local_queue::kSlots;
+using Taken = LocalInbox::Taken;
+
+std::vector<std::byte> some_bytes(size_t count, size_t seed) {
+  std::vector<std::byte> bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i * 37 + seed * 101 + 1);
+  return bytes;
+}
+
+class LocalQueueTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    inbox.create(3, owner.token);
+    ASSERT_GE(inbox.address().descriptor, 0);
+    ASSERT_TRUE(queue.open(owner, inbox.address(), 1));
+  }
+
+  bool push(size_t head_bytes, size_t body_bytes, size_t seed = 0) {
+    return queue.push(WireKind::kMessage, some_bytes(8, seed), some_bytes(head_bytes, seed + 1),
+                      some_bytes(body_bytes, seed + 2));
+  }
+
+  /// What another process with the same mapping may write.
+  local_queue::Mapping map_again() {
+    return local_queue::Mapping(inbox.address().descriptor,
+                                sizeof(local_queue::Inbox) + 3 * sizeof(local_queue::Queue));
+  }
+
+  PeerMemory owner{getpid(), 0, make_memory_token()};
+  LocalInbox inbox;
+  LocalQueue queue;
+  QueuedMessage message;
+};
+
+TEST_F(LocalQueueTest, MessagesComeInOrderAndUnchanged) {
+  size_t sent = 0;
+  size_t taken = 0;
+  for (int lap = 0; lap < 20; ++lap) {
+    for (size_t i = 0; i < 1 + static_cast<size_t>(lap) % kSlots; ++i, ++sent) {
+      ASSERT_TRUE(push(sent % (kMaxHeadBytes + 1), sent * 131 % (kQueueBodyBytes + 1), sent));
+    }
+    EXPECT_FALSE(queue.drained());
+    for (; taken < sent; ++taken) {
+      ASSERT_EQ(inbox.take(1, &message), Taken::kMessage);
+      std::vector<std::byte> expected = some_bytes(8, taken);
+      for (std::byte b : some_bytes(taken % (kMaxHeadBytes + 1), taken + 1)) expected.push_back(b);
+      ASSERT_EQ(message.header_bytes, expected.size());
+      ASSERT_EQ(std::memcmp(message.bytes, expected.data(), expected.size()), 0);
+      const auto body = some_bytes(taken * 131 % (kQueueBodyBytes + 1), taken + 2);
+      ASSERT_EQ(message.body_bytes, body.size());
+      ASSERT_EQ(std::memcmp(message.body(), body.data(), body.size()), 0);
+    }
+    EXPECT_EQ(inbox.take(1, &message), Taken::kNothing);
+    EXPECT_TRUE(queue.drained());
+  }
+  EXPECT_EQ(inbox.take(0, &message), Taken::kNothing);
+  EXPECT_EQ(inbox.take(2, &message), Taken::kNothing);
+}
+
+TEST_F(LocalQueueTest, RefusesWhatDoesNotFit) {
+  EXPECT_FALSE(push(0, kQueueBodyBytes + 1));
+  EXPECT_FALSE(queue.push(WireKind::kMessage, {}, some_bytes(kMaxWireHeader + 1, 0), {}));
+  EXPECT_TRUE(push(kMaxHeadBytes, kQueueBodyBytes));
+  for (size_t i = 1; i < kSlots; ++i) EXPECT_TRUE(push(1, 1));
+  EXPECT_FALSE(push(1, 1));
+  ASSERT_EQ(inbox.take(1, &message), Taken::kMessage);
+  EXPECT_TRUE(push(1, 1));
+  EXPECT_FALSE(push(1, 1));
+}
+
+TEST_F(LocalQueueTest, FallsAsleepOnlyWhenThereIsNothing) {
+  EXPECT_FALSE(queue.receiver_sleeps());
+  EXPECT_TRUE(inbox.fall_asleep());
+  EXPECT_TRUE(queue.receiver_sleeps());
+  inbox.wake_up();
+  EXPECT_FALSE(queue.receiver_sleeps());
+  ASSERT_TRUE(push(1, 1));
+  EXPECT_FALSE(inbox.fall_asleep());
+  EXPECT_FALSE(queue.receiver_sleeps());
+}
+
+TEST_F(LocalQueueTest, NothingIsSentToOneWhoIsGone) {
+  auto other = std::make_unique<LocalInbox>();
+  other->create(2, owner.token);
+  LocalQueue sender;
+  ASSERT_TRUE(sender.open(owner, other->address(), 0));
+  ASSERT_TRUE(sender.push(WireKind::kMessage, {}, {}, {}));
+  EXPECT_FALSE(sender.drained());
+  other.reset();
+  EXPECT_TRUE(sender.drained());
+  EXPECT_FALSE(sender.push(WireKind::kMessage, {}, {}, {}));
+}
+
+TEST_F(LocalQueueTest, OpensNothingThatIsNotTheInbox) {
+  LocalQueue other;
+  EXPECT_FALSE(other.open(owner, {}, 0));
+  EXPECT_FALSE(other.open(owner, inbox.address(), 3));
+  InboxAddress wrong = inbox.address();
+  wrong.queues = 2;
+  EXPECT_FALSE(other.open(owner, wrong, 0)) << "another length";
+  wrong.queues = UINT32_MAX;
+  EXPECT_FALSE(other.open(owner, wrong, 0));
+  PeerMemory stranger = owner;
+  stranger.token = make_memory_token();
+  EXPECT_FALSE(other.open(stranger, inbox.address(), 0)) << "another owner";
+  const int file = open("/dev/zero", O_RDWR);
+  EXPECT_FALSE(other.open(owner, {file, 3}, 0));
+  close(file);
+  const int unsealed = memfd_create("test", MFD_ALLOW_SEALING);
+  const size_t bytes = sizeof(local_queue::Inbox) + 3 * sizeof(local_queue::Queue);
+  ASSERT_EQ(ftruncate(unsealed, static_cast<off_t>(bytes)), 0);
+  EXPECT_FALSE(other.open(owner, {unsealed, 3}, 0)) << "could be made shorter";
+  close(unsealed);
+  EXPECT_EQ(ftruncate(inbox.address().descriptor, 0), -1);
+  inbox.close_file();
+  EXPECT_FALSE(other.open(owner, inbox.address(), 0));
+  EXPECT_TRUE(push(1, 1)) << "what is open stays open";
+}
+
+TEST_F(LocalQueueTest, DamagedMessagesAreNoticed) {
+  const auto again = map_again();
+  ASSERT_NE(again.inbox(), nullptr);
+  local_queue::Slot& slot = again.inbox()->queue(1).slots[0];
+  ASSERT_TRUE(push(8, 8));
+  const auto damaged_by = [&](auto damage) {
+    const local_queue::Slot good = slot;
+    damage();
+    const Taken taken = inbox.take(1, &message);
+    slot = good;
+    return taken;
+  };
+  EXPECT_EQ(damaged_by([&] { slot.kind = kWireKinds; }), Taken::kDamaged);
+  EXPECT_EQ(damaged_by([&] { slot.header_bytes = kMaxWireHeader + 1; }), Taken::kDamaged);
+  EXPECT_EQ(damaged_by([&] { slot.body_bytes = kQueueBodyBytes + 1; }), Taken::kDamaged);
+  EXPECT_EQ(damaged_by([&] { slot.header_bytes = slot.body_bytes = UINT16_MAX; }), Taken::kDamaged);
+  EXPECT_EQ(damaged_by([&] { slot.stamp = 7; }), Taken::kNothing);
+  EXPECT_EQ(inbox.take(1, &message), Taken::kMessage);
+}
+
+TEST_F(LocalQueueTest, NonsenseFromTheReceiverDoesNotOverwrite) {
+  const auto again = map_again();
+  for (size_t i = 0; i < kSlots; ++i) ASSERT_TRUE(push(1, 1));
+  again.inbox()->queue(1).consumed = 1000;  // more than were sent
+  EXPECT_FALSE(push(1, 1));
+}
+
+TEST(LocalQueue, TwoProcesses) {
+  constexpr size_t kMessages = 200000;
+  PeerMemory owner{getpid(), 0, make_memory_token()};
+  LocalInbox inbox;
+  inbox.create(1, owner.token);
+  const pid_t child = fork();
+  if (child == 0) {
+    LocalQueue queue;
+    if (!queue.open(owner, inbox.address(), 0)) _exit(1);
+    for (size_t i = 0; i < kMessages;) {
+      const auto body = some_bytes(i % 97, i);
+      if (queue.push(WireKind::kReply, std::as_bytes(std::span(&i, 1)), {}, body)) ++i;
+      else std::this_thread::yield();
+    }
+    while (!queue.drained()) std::this_thread::yield();
+    _exit(0);
+  }
+  QueuedMessage message;
+  for (size_t i = 0; i < kMessages;) {
+    const Taken taken = inbox.take(0, &message);
+    if (taken == Taken::kNothing) {
+      std::this_thread::yield();
+      int status = 0;
+      if (i == 0 && waitpid(child, &status, WNOHANG) == child) FAIL() << "the child could not open the queue";
+      continue;
+    }
+    ASSERT_EQ(taken, Taken::kMessage);
+    ASSERT_EQ(message.kind, WireKind::kReply);
+    size_t number = 0;
+    ASSERT_EQ(message.header_bytes, sizeof number);
+    std::memcpy(&number, message.bytes, sizeof number);
+    ASSERT_EQ(number, i);
+    const auto body = some_bytes(i % 97, i);
+    ASSERT_EQ(message.body_bytes, body.size());
+    ASSERT_EQ(std::memcmp(message.body(), body.data(), body.size()), 0);
+    ++i;
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace uzip
