@@ -2,7 +2,7 @@
 // reduce_frames(), which wants pieces that stay in the cache.
 #pragma once
 
-#include "codec/block.hpp"
+#include "codec/block_decoder.hpp"
 #include "codec/codec.hpp"
 #include "codec/cpu/kernels.hpp"
 #include "codec/lev_layout.hpp"
@@ -21,21 +21,24 @@ class LevReader {
   /// Values in every block but the last.
   size_t block_values() const { return size_t{1} << log2_; }
 
+  /// Checks the codes, too, so that nothing decoded after it can be an error. Before the first
+  /// block.
+  Status check_codes(CodecScratch::State& scratch);
+
   /// Decodes the next block to `dst`, which has room for it. Not after the last one. An error says
   /// that the codes contradict the descriptor.
   Status next(CodecScratch::State& scratch, const Output& dst);
 
- private:
-  struct Block {
-    std::span<const std::byte> plain;
-    std::span<const std::byte> coded;
-    size_t values = 0;
-  };
+  /// The same in pieces, until nothing is left of the block; the last one is followed by
+  /// block().finish(). Until then nobody else uses `scratch`, nor `room`, which holds a block.
+  Status start_block(CodecScratch::State& scratch, uint8_t* room);
+  BlockDecoder& block() { return decoder_; }
 
+ private:
   Status check_table();
-  Block block(size_t index, size_t plain_begin, size_t coded_begin) const;
-  Status decode_block(const Block& block, CodecScratch::State& scratch, const Output& dst);
-  bool fits_top_kernels(const BlockDescriptor& descriptor) const;
+  void rewind();
+  /// Reads and checks the next block's descriptor.
+  Status read_block(BlockSections* block);
 
   const CodecKernels* kernels_ = nullptr;
   LevTraits traits_{};
@@ -48,6 +51,7 @@ class LevReader {
   size_t next_ = 0;
   size_t plain_begin_ = 0;
   size_t coded_begin_ = 0;
+  BlockDecoder decoder_;
 };
 
 }  // namespace uzip

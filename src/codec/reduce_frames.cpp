@@ -19,6 +19,9 @@ struct OpenFrame {
   size_t decoded = 0;  ///< values so far
 };
 
+/// Decoded and reduced at a time: they and what they are reduced with fit into the first cache.
+constexpr size_t kStepBytes = size_t{8} << 10;
+
 constexpr size_t kFrameBytes = padded(sizeof(OpenFrame), 64);
 
 size_t piece_bytes(DataType type) { return kMaxBlockValues * datatype_size(type) + 64; }
@@ -50,6 +53,10 @@ class Operand {
     return frame_->reader.open(header, operand.plain, operand.coded);
   }
 
+  Status check_codes(CodecScratch::State& scratch) {
+    return frame_ == nullptr ? Status() : frame_->reader.check_codes(scratch);
+  }
+
   /// Decodes until the values up to `end` are there; a piece begins at a block of every frame.
   /// Meanwhile brings what is at `ahead` into the cache.
   Status advance(size_t begin, size_t end, const uint8_t* ahead, CodecScratch::State& scratch,
@@ -66,6 +73,18 @@ class Operand {
     }
     *at = piece_;
     return checksum(*at, begin, end);
+  }
+
+  /// Decodes the next few values, from `begin` on, at most *count; *count becomes their number. For
+  /// coded frames, from the beginning of a block to its end.
+  Status step(size_t begin, const uint8_t* ahead, CodecScratch::State& scratch, const void** at,
+              size_t* count) {
+    BlockDecoder& block = frame_->reader.block();
+    if (block.left() == 0) UZIP_RETURN_IF_ERROR(frame_->reader.start_block(scratch, piece_));
+    *count = std::min({*count, block.left(), kStepBytes / size_});
+    *at = block.take(*count, {piece_, ahead});
+    if (block.left() == 0) UZIP_RETURN_IF_ERROR(block.finish());
+    return checksum(*at, begin, begin + *count);
   }
 
   size_t block_values() const { return frame_ == nullptr ? 0 : frame_->reader.block_values(); }
@@ -96,52 +115,94 @@ const void* first_elements(std::span<const ReduceOperand> operands) {
 /// Elements that are reduced in one go when no frame says otherwise.
 constexpr size_t kPlainPiece = size_t{1} << 14;
 
+/// One reduction: its operands, opened, and the walk through them.
+class FrameReduction {
+ public:
+  FrameReduction(ReduceOp op, DataType type, size_t average_over, CodecScratch& scratch)
+      : op_(op), type_(type), average_over_(average_over), scratch_(scratch.state()) {}
+
+  /// Everything that can be wrong is found here.
+  Status open(std::span<const ReduceOperand> operands, size_t count, std::span<std::byte> work) {
+    if (operands.empty() || operands.size() > kMostReduceOperands)
+      return error(UZIP_ERR_INVALID, "reduce_frames: %zu operands, 1 to %zu are allowed",
+                   operands.size(), kMostReduceOperands);
+    void* aligned = work.data();
+    size_t room = work.size();
+    if (std::align(64, 0, aligned, room) == nullptr) room = 0;
+    auto* memory = static_cast<std::byte*>(aligned);
+    const size_t each = kFrameBytes + padded(piece_bytes(type_), 64);
+    for (const ReduceOperand& operand : operands) {
+      const bool coded = operand.elements == nullptr && operand.header->codec != kCodecRaw;
+      if (coded && room < each)
+        return error(UZIP_ERR_INVALID, "reduce_frames: %zu bytes to work in", work.size());
+      Operand& opened = operands_[operand_count_++];
+      UZIP_RETURN_IF_ERROR(opened.open(operand, type_, count, memory));
+      piece_ = std::max(piece_, opened.block_values());
+      if (!coded) continue;
+      stepped_ = &opened;
+      memory += each;
+      room -= each;
+    }
+    for (size_t i = 0; i < operand_count_; ++i)
+      UZIP_RETURN_IF_ERROR(operands_[i].check_codes(scratch_));
+    if (piece_ == 0) piece_ = kPlainPiece;
+    return {};
+  }
+
+  /// `ahead`: what the processor should fetch while it decodes.
+  Status run(uint8_t* dst, size_t count, const uint8_t* ahead) {
+    const size_t size = datatype_size(type_);
+    for (size_t begin = 0; begin < count; begin += piece_) {
+      const size_t end = std::min(begin + piece_, count);
+      for (size_t i = 0; i < operand_count_; ++i)
+        if (&operands_[i] != stepped_)
+          UZIP_RETURN_IF_ERROR(
+              operands_[i].advance(begin, end, ahead + begin * size, scratch_, &sources_[i]));
+      for (size_t at = begin; at < end;) {
+        size_t here = end - at;
+        UZIP_RETURN_IF_ERROR(step(at, ahead + at * size, &here));
+        reduce(op_, type_, dst + at * size, {sources_.data(), operand_count_}, here, average_over_);
+        for (size_t i = 0; i < operand_count_; ++i)
+          sources_[i] = static_cast<const uint8_t*>(sources_[i]) + here * size;
+        at += here;
+      }
+    }
+    return {};
+  }
+
+ private:
+  /// The next few values of the last frame, which go no farther than the first cache.
+  Status step(size_t at, const uint8_t* ahead, size_t* count) {
+    if (stepped_ == nullptr) return {};
+    return stepped_->step(at, ahead, scratch_,
+                          &sources_[static_cast<size_t>(stepped_ - operands_.data())], count);
+  }
+
+  ReduceOp op_;
+  DataType type_;
+  size_t average_over_;
+  CodecScratch::State& scratch_;
+  std::array<Operand, kMostReduceOperands> operands_;
+  std::array<const void*, kMostReduceOperands> sources_{};
+  size_t operand_count_ = 0;
+  size_t piece_ = 0;            ///< values in a block of every frame
+  Operand* stepped_ = nullptr;  ///< the last coded frame
+};
+
 }  // namespace
 
 size_t reduce_frames_bytes(DataType type, size_t frames) {
-  // The table of operands is small and made for all that a call may have besides.
   return 64 + frames * (kFrameBytes + padded(piece_bytes(type), 64));
 }
 
 Status reduce_frames(ReduceOp op, DataType type, void* dst, std::span<const ReduceOperand> operands,
                      size_t count, size_t average_over, std::span<std::byte> work,
                      CodecScratch& scratch) {
-  constexpr size_t kMostOperands = 64;
-  if (operands.empty() || operands.size() > kMostOperands)
-    return error(UZIP_ERR_INVALID, "reduce_frames: %zu operands, 1 to %zu are allowed",
-                 operands.size(), kMostOperands);
-  std::array<Operand, kMostOperands> open;
-  std::array<const void*, kMostOperands> sources;
-  void* aligned = work.data();
-  size_t room = work.size();
-  if (std::align(64, 0, aligned, room) == nullptr) room = 0;
-  auto* memory = static_cast<std::byte*>(aligned);
-  const size_t each = kFrameBytes + padded(piece_bytes(type), 64);
-  size_t piece = 0;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const bool coded = operands[i].elements == nullptr && operands[i].header->codec != kCodecRaw;
-    if (coded && room < each)
-      return error(UZIP_ERR_INVALID, "reduce_frames: %zu bytes to work in", work.size());
-    UZIP_RETURN_IF_ERROR(open[i].open(operands[i], type, count, memory));
-    piece = std::max(piece, open[i].block_values());
-    if (!coded) continue;
-    memory += each;
-    room -= each;
-  }
-  if (piece == 0) piece = kPlainPiece;
-  const size_t size = datatype_size(type);
-  auto* out = static_cast<uint8_t*>(dst);
-  // Decoding leaves the memory idle, so it fetches what the reduction reads next.
-  const auto* ahead = static_cast<const uint8_t*>(first_elements(operands));
-  if (ahead == nullptr) ahead = out;
-  for (size_t begin = 0; begin < count; begin += piece) {
-    const size_t end = std::min(begin + piece, count);
-    for (size_t i = 0; i < operands.size(); ++i)
-      UZIP_RETURN_IF_ERROR(open[i].advance(begin, end, ahead + begin * size, scratch.state(), &sources[i]));
-    reduce(op, type, out + begin * size, {sources.data(), operands.size()},
-           end - begin, average_over);
-  }
-  return {};
+  FrameReduction reduction(op, type, average_over, scratch);
+  UZIP_RETURN_IF_ERROR(reduction.open(operands, count, work));
+  const void* elements = first_elements(operands);
+  return reduction.run(static_cast<uint8_t*>(dst), count,
+                       static_cast<const uint8_t*>(elements != nullptr ? elements : dst));
 }
 
 }  // namespace uzip

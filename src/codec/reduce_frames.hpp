@@ -19,12 +19,14 @@ struct ReduceOperand {
   std::span<const std::byte> coded;
 };
 
+inline constexpr size_t kMostReduceOperands = 64;
+
 /// Working memory for `frames` operands that are frames: this many bytes, whatever the count.
 size_t reduce_frames_bytes(DataType type, size_t frames);
 
 /// dst[i] = operands[0][i] op operands[1][i] op ..., as reduce(). `dst` may be the elements of an
 /// operand, not part of a frame. Every frame must hold `count` elements of `type`.
-/// UZIP_ERR_CORRUPT: a frame is damaged or doesn't fit; all descriptors are checked before anything
+/// UZIP_ERR_CORRUPT: a frame is damaged or doesn't fit. All but checksums is found before anything
 /// is written. UZIP_ERR_INVALID: `work` is too small.
 Status reduce_frames(ReduceOp op, DataType type, void* dst, std::span<const ReduceOperand> operands,
                      size_t count, size_t average_over, std::span<std::byte> work,

@@ -122,6 +122,18 @@ Status decode_further_levels(const CodecKernels& kernels, const SequenceRecord& 
   return {};
 }
 
+Status check_levels(const CodecKernels& kernels, const SequenceRecord& record, size_t count,
+                    const uint8_t* fields) {
+  for (unsigned l = 0; l < record.levels; ++l) {
+    const unsigned width = record.widths[l];
+    const size_t found = kernels.count_escapes[width](fields, count);
+    if (found != record.escapes[l]) return wrong_escapes(l, found, record.escapes[l]);
+    fields += packed_bytes(count, width);
+    count = found;
+  }
+  return {};
+}
+
 Status decode_sequence(const CodecKernels& kernels, const SequenceRecord& record, size_t count,
                        const uint8_t* stored, const uint8_t* fields, CodecScratch::State& scratch,
                        uint8_t* dst, const uint8_t** result) {

@@ -39,8 +39,13 @@ Status decode_further_levels(const CodecKernels& kernels, const SequenceRecord& 
 /// The symbols of a level, as the kernels take them.
 struct SymbolTable {
   alignas(16) uint8_t symbols[16] = {};
+  SymbolTable() = default;
   SymbolTable(const SequenceRecord& record, unsigned level);
 };
+
+/// Counts the escapes of all levels; an error when they contradict the record.
+Status check_levels(const CodecKernels& kernels, const SequenceRecord& record, size_t count,
+                    const uint8_t* fields);
 
 /// Decodes `count` bytes to `dst` (slack), from sections whose lengths are checked already. *result
 /// is `dst`, or `stored` itself when the sequence is stored as it is. An error says that the levels

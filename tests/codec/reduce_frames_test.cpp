@@ -1,10 +1,14 @@
 // Reducing from frames gives the bits of decoding and reducing.
 #include "codec/reduce_frames.hpp"
 
+#include "base/cpu.hpp"
 #include "codec/codec_harness.hpp"
 #include "codec/samples.hpp"
 
 #include <gtest/gtest.h>
+
+#include <array>
+#include <random>
 
 namespace uzip {
 namespace {
@@ -72,6 +76,48 @@ TEST(ReduceFrames, DestinationMayBeAnOperand) {
                             3, work, scratch)
                   .ok());
   EXPECT_EQ(inputs.elements[1], expected);
+}
+
+/// What decoding refuses is refused before the first element is written; what it accepts is reduced
+/// to the same bits on every target.
+TEST(ReduceFrames, FindsDamageBeforeItWrites) {
+  CodecScratch scratch;
+  CodecHarness harness(*find_codec("lev"));
+  const size_t count = 70001;
+  std::mt19937_64 random(3);
+  size_t refused = 0;
+  for (DataType type : {UZIP_BF16, UZIP_FP32, UZIP_FP8_E4M3FN}) {
+    const size_t size = datatype_size(type);
+    std::vector<std::byte> work(reduce_frames_bytes(type, 1));
+    for (SampleKind kind : {SampleKind::kGaussian, SampleKind::kSparse, SampleKind::kSmooth}) {
+      const std::vector<uint8_t> elements = make_sample(type, kind, count, 7);
+      const EncodedFrame frame = harness.encode(type, CodecLevel::kSmallest, elements);
+      if (frame.header.codec == kCodecRaw) continue;
+      for (int round = 0; round < 24; ++round) {
+        EncodedFrame bad = frame;
+        bad.coded[random() % bad.coded.size()] ^= std::byte{1} << (random() % 8);
+        std::vector<uint8_t> decoded;
+        const bool ok = harness.decode(bad, count * size, &decoded).ok();
+        refused += !ok;
+        std::vector<uint8_t> expected(count * size, 0x5a);
+        if (ok)
+          reduce(UZIP_SUM, type, expected.data(),
+                 std::array<const void*, 2>{elements.data(), decoded.data()}, count);
+        for (CpuTarget target : available_cpu_targets()) {
+          ASSERT_TRUE(set_cpu_target(cpu_target_name(target)).ok());
+          const ReduceOperand operands[] = {{elements.data(), nullptr, {}, {}},
+                                            {nullptr, &bad.header, bad.plain, bad.coded}};
+          std::vector<uint8_t> result(count * size, 0x5a);
+          const Status status =
+              reduce_frames(UZIP_SUM, type, result.data(), operands, count, 0, work, scratch);
+          ASSERT_EQ(status.ok(), ok) << status.message();
+          ASSERT_EQ(result, expected);
+        }
+        ASSERT_TRUE(set_cpu_target("auto").ok());
+      }
+    }
+  }
+  EXPECT_GT(refused, 20u);
 }
 
 TEST(ReduceFrames, RefusesFramesThatDoNotFit) {

@@ -13,16 +13,31 @@ namespace {
   return count == 0 ? 0 : ~uint64_t{0} >> (64 - count);
 }
 
-/// How many of the first `bits` bits are 1, for processors that count those of a word at once.
-inline size_t count_ones_by_words(const uint8_t* words, size_t bits) {
-  size_t ones = 0;
-  for (size_t at = 0; at < bits; at += 64, words += 8) {
-    uint64_t word;
-    __builtin_memcpy(&word, words, 8);
-    if (bits - at < 64) word &= lowest_bits(bits - at);
-    ones += static_cast<size_t>(__builtin_popcountll(word));
+/// How many of the first `count` codes of `kWidth` bits have all bits set; `ones` counts the bits
+/// of a word.
+template <unsigned kWidth, class Ones>
+[[gnu::always_inline]] inline size_t count_full_codes(const uint8_t* words, size_t count,
+                                                      Ones ones) {
+  size_t full = 0;
+  for (size_t at = 0; at < count; at += 64) {
+    uint64_t all = count - at < 64 ? lowest_bits(count - at) : ~uint64_t{0};
+#pragma GCC unroll 4
+    for (unsigned b = 0; b < kWidth; ++b, words += 8) {
+      uint64_t word;
+      __builtin_memcpy(&word, words, 8);
+      all &= word;
+    }
+    full += ones(all);
   }
-  return ones;
+  return full;
+}
+
+/// The same for processors that count the bits of a word at once.
+template <unsigned kWidth>
+size_t count_full_codes_by_words(const uint8_t* words, size_t count) {
+  return count_full_codes<kWidth>(words, count, [](uint64_t word) {
+    return static_cast<size_t>(__builtin_popcountll(word));
+  });
 }
 
 /// Collects bits in words.

@@ -98,8 +98,11 @@ struct CodecKernels {
   /// has 16 entries.
   using DecodeLevel = size_t (*)(const uint8_t* words, size_t count, const uint8_t* symbols,
                                  const uint8_t* escapes, uint8_t* dst);
+  /// How many escapes decode_level would meet.
+  using CountEscapes = size_t (*)(const uint8_t* words, size_t count);
   EncodeLevel encode_level[kMaxWidth + 1];  ///< by width; 0 is null
   DecodeLevel decode_level[kMaxWidth + 1];
+  CountEscapes count_escapes[kMaxWidth + 1];
 
   const TopKernels* top;  ///< null: none
 

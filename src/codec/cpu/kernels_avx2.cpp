@@ -158,10 +158,12 @@ const CodecKernels kAvx2CodecKernels = {
     .unpack_bits = unpack_bits,
     .encode_level = {nullptr, encode_level<1>, encode_level<2>, encode_level<3>, encode_level<4>},
     .decode_level = {nullptr, decode_level<1>, decode_level<2>, decode_level<3>, decode_level<4>},
+    .count_escapes = {nullptr, count_full_codes_by_words<1>, count_full_codes_by_words<2>,
+                      count_full_codes_by_words<3>, count_full_codes_by_words<4>},
     .top = &kAvx2TopKernels,
     .combine = combine,
     .bit_range = bit_range,
-    .count_ones = count_ones_by_words,
+    .count_ones = count_full_codes_by_words<1>,
     .repeat_length = scalar_repeat_length,
 };
 

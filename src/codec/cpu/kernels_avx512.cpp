@@ -61,6 +61,32 @@ size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
   return static_cast<size_t>(level.escapes - escapes);
 }
 
+/// Lanes of vector `index` that hold the first word of a group of W words.
+template <unsigned W>
+constexpr __mmask8 first_words(unsigned index) {
+  unsigned mask = 0;
+  for (unsigned lane = 0; lane < 8; ++lane)
+    if ((8 * index + lane) % W == 0) mask |= 1u << lane;
+  return static_cast<__mmask8>(mask);
+}
+
+template <unsigned W>
+size_t count_escapes(const uint8_t* words, size_t count) {
+  Bytes sums = _mm512_setzero_si512();
+  // Eight groups are W vectors; the loads at the later words of a group reach into the next one.
+  for (; count >= 9 * 64; count -= 8 * 64, words += 64 * W) {
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < W; ++i) {
+      Bytes all = load(words + 64 * i);
+#pragma GCC unroll 4
+      for (unsigned b = 1; b < W; ++b) all = _mm512_and_si512(all, load(words + 64 * i + 8 * b));
+      sums = _mm512_add_epi64(sums, _mm512_maskz_popcnt_epi64(first_words<W>(i), all));
+    }
+  }
+  return static_cast<size_t>(_mm512_reduce_add_epi64(sums)) +
+         count_full_codes_by_words<W>(words, count);
+}
+
 void combine(const uint8_t* fields, const uint8_t* low, size_t count, unsigned shift,
              unsigned value, uint8_t* dst) {
   const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
@@ -127,10 +153,12 @@ const CodecKernels kAvx512CodecKernels = {
     .unpack_bits = unpack_bits,
     .encode_level = {nullptr, encode_level<1>, encode_level<2>, encode_level<3>, encode_level<4>},
     .decode_level = {nullptr, decode_level<1>, decode_level<2>, decode_level<3>, decode_level<4>},
+    .count_escapes = {nullptr, count_escapes<1>, count_escapes<2>, count_escapes<3>,
+                      count_escapes<4>},
     .top = &kAvx512TopKernels,
     .combine = combine,
     .bit_range = bit_range,
-    .count_ones = count_ones_by_words,
+    .count_ones = count_escapes<1>,
     .repeat_length = repeat_length,
 };
 

@@ -355,18 +355,19 @@ void bit_range(const uint8_t* bytes, size_t count, uint8_t* all_or, uint8_t* all
 }
 
 /// Without an instruction for it: pairs, fours, bytes, and their sum on top.
-size_t count_ones(const uint8_t* words, size_t bits) {
-  size_t ones = 0;
-  for (size_t at = 0; at < bits; at += 64) {
-    uint64_t word = load<uint64_t>(words + at / 8);
-    if (bits - at < 64) word &= lowest_bits(bits - at);
-    word -= word >> 1 & 0x5555555555555555u;
-    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
-    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
-    ones += word * kOnes >> 56;
-  }
-  return ones;
+size_t ones_of(uint64_t word) {
+  word -= word >> 1 & 0x5555555555555555u;
+  word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+  word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+  return word * kOnes >> 56;
 }
+
+template <unsigned W>
+size_t count_escapes(const uint8_t* words, size_t count) {
+  return count_full_codes<W>(words, count, ones_of);
+}
+
+size_t count_ones(const uint8_t* words, size_t bits) { return count_escapes<1>(words, bits); }
 
 }  // namespace
 
@@ -448,6 +449,8 @@ const CodecKernels kScalarCodecKernels = {
     .unpack_bits = unpack_bits,
     .encode_level = {nullptr, encode_level<1>, encode_level<2>, encode_level<3>, encode_level<4>},
     .decode_level = {nullptr, decode_level<1>, decode_level<2>, decode_level<3>, decode_level<4>},
+    .count_escapes = {nullptr, count_escapes<1>, count_escapes<2>, count_escapes<3>,
+                      count_escapes<4>},
     .top = nullptr,
     .combine = combine,
     .bit_range = bit_range,
