@@ -58,6 +58,11 @@ AC_DEFUN([UZIP_BUILD_FLAGS], [
     [], [enable_ubsan=no])
   AC_ARG_ENABLE([tsan],
     [AS_HELP_STRING([--enable-tsan], [build with ThreadSanitizer [no]])], [], [enable_tsan=no])
+  AC_ARG_ENABLE([fuzzers],
+    [AS_HELP_STRING([--enable-fuzzers],
+      [build with both sanitizers and libFuzzer (needs CC=clang CXX=clang++), for make tests/fuzz/fuzzer @<:@no@:>@])],
+    [], [enable_fuzzers=no])
+  AS_IF([test "x$enable_fuzzers" = xyes], [enable_asan=yes enable_ubsan=yes])
 
   AS_IF([test "x$enable_asan" = xyes && test "x$enable_tsan" = xyes],
     [AC_MSG_ERROR([--enable-asan and --enable-tsan exclude each other])])
@@ -65,8 +70,18 @@ AC_DEFUN([UZIP_BUILD_FLAGS], [
   uzip_sanitizers=
   AS_IF([test "x$enable_asan" = xyes], [uzip_sanitizers="$uzip_sanitizers -fsanitize=address"])
   AS_IF([test "x$enable_ubsan" = xyes],
-    [uzip_sanitizers="$uzip_sanitizers -fsanitize=undefined -fno-sanitize-recover=undefined -DUZIP_SANITIZE_UNDEFINED"])
+    dnl An enum from a C program may hold any integer: the library looks at it, and refuses it.
+    [uzip_sanitizers="$uzip_sanitizers -fsanitize=undefined -fno-sanitize=enum -fno-sanitize-recover=undefined -DUZIP_SANITIZE_UNDEFINED"])
   AS_IF([test "x$enable_tsan" = xyes], [uzip_sanitizers="$uzip_sanitizers -fsanitize=thread"])
+  AS_IF([test "x$enable_fuzzers" = xyes], [
+    uzip_fuzzer_flag=
+    AC_LANG_PUSH([C++])
+    _UZIP_FLAG_IF_WORKS([uzip_fuzzer_flag], [-fsanitize=fuzzer-no-link])
+    AC_LANG_POP([C++])
+    AS_IF([test -z "$uzip_fuzzer_flag"],
+      [AC_MSG_ERROR([--enable-fuzzers needs clang: ./configure CC=clang CXX=clang++ --enable-fuzzers])])
+    AS_VAR_APPEND([uzip_sanitizers], [" $uzip_fuzzer_flag"])
+  ])
   AS_IF([test -n "$uzip_sanitizers"],
     [uzip_sanitizer_flags="$uzip_sanitizers -fno-omit-frame-pointer"],
     [uzip_sanitizer_flags=])
@@ -111,6 +126,7 @@ AC_DEFUN([UZIP_BUILD_FLAGS], [
   AC_SUBST([UZIP_CXXFLAGS])
   AC_SUBST([UZIP_LDFLAGS], [$uzip_sanitizer_flags])
   AM_CONDITIONAL([SANITIZED], [test -n "$uzip_sanitizers"])
+  AM_CONDITIONAL([FUZZERS], [test "x$enable_fuzzers" = xyes])
 ])
 
 dnl _UZIP_ISA(name, flags): sets uzip_have_<name>.

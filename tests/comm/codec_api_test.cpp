@@ -266,7 +266,7 @@ TEST(CodecApi, NoAlignmentIsNeeded) {
 
 TEST(CodecApi, GoldenFramesDecode) {
   const char* top = std::getenv("top_srcdir");
-  const auto folder = std::filesystem::path(top != nullptr ? top : ".") / "tests/golden/frames";
+  const auto folder = std::filesystem::path(top != nullptr ? top : ".") / "tests/golden/vectors";
   auto read_file = [](const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
     return Bytes(std::istreambuf_iterator<char>(file), {});

@@ -46,11 +46,13 @@ template <class Values, unsigned W, bool kShifts, class Lookup>
   uint8_t* words = top.words;
   uint8_t* other = top.other;
   uint8_t* out = escapes;
-  for (; count >= 64; count -= 64, src += 64 * Values::kSize, other += 64, words += 8 * W) {
+  constexpr size_t kOther = Values::kSize - 1;
+  for (; count >= 64;
+       count -= 64, src += 64 * Values::kSize, other += 64 * kOther, words += 8 * W) {
 #pragma GCC unroll 8
     for (size_t i = 0; i < Values::kSize; ++i) _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
     Bytes a = Values::read(src, other);
-    Bytes b = Values::read(src + 32 * Values::kSize, other + 32);
+    Bytes b = Values::read(src + 32 * Values::kSize, other + 32 * kOther);
     if constexpr (kShifts) {
       for (unsigned bit = 0; bit < top.shift; ++bit, low_words += 8)
         put_word(low_words, bits_of(a, b, to_top(bit)));

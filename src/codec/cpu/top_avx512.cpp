@@ -93,7 +93,7 @@ template <class Values, unsigned W, bool kShifts, class Lookup>
     }
     level.encode(lookup, fields, here == 64 ? ~uint64_t{0} : low_bits(here));
     src += 64 * Values::kSize;
-    other += 64;
+    other += 64 * (Values::kSize - 1);
   };
   for (; count >= 64; count -= 64) {
     for (size_t i = 0; i < Values::kSize; ++i) _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
@@ -136,7 +136,7 @@ template <class Values, unsigned W, bool kShifts>
     }
     values.write(plane, here, other, dst);
     dst += 64 * Values::kSize;
-    other += 64;
+    other += 64 * (Values::kSize - 1);
   };
   for (; count >= 64; count -= 64) {
     for (size_t i = 0; i < Values::kSize; ++i, ahead += 64) __builtin_prefetch(ahead, 1, 2);
