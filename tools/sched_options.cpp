@@ -14,25 +14,37 @@ namespace uzip {
 
 const char* const kSchedSynopsis =
     "usage: uzip_sched print|dot OP:ALGORITHM [-p RANKS] [-n COUNT] [-c CODEC] [-r RANK]\n"
-    "       uzip_sched verify OP[:ALGORITHM]|--all [-p RANKS] [-n COUNT]\n";
+    "       uzip_sched verify OP[:ALGORITHM]|--all [-p RANKS] [-n COUNT]\n"
+    "       uzip_sched simulate|json OP[:ALGORITHM] [-m MODEL] [-p RANKS] [-n COUNT] [-d TYPE] "
+    "[-c CODEC]\n"
+    "       uzip_sched model [-m MODEL]\n";
 
 const char* const kSchedHelp =
-    "Shows what the library's algorithms do, and proves them.\n"
+    "Shows what the library's algorithms do, proves them, and predicts how long they take.\n"
     "\n"
     "  print        the steps of each rank, as text\n"
     "  dot          the same as a graph, for Graphviz\n"
     "  verify       proves an algorithm, or all of a collective, for 1 to RANKS ranks\n"
+    "  simulate     predicts times on a model of a machine, one line for each case\n"
+    "  json         a simulated call as a trace for chrome://tracing and ui.perfetto.dev\n"
+    "  model        the models that are always there, or one as text\n"
     "\n"
-    "  -p, --ranks RANKS    number of ranks (4); with verify also a list: 2-9,32,64\n"
-    "  -n, --count COUNT    elements, as in the library's calls (16); K, M, G: times 1024, ...\n"
-    "                       verify: only this count, not all the awkward ones\n"
+    "  -p, --ranks RANKS    number of ranks (4); with verify and simulate also a list: 2-9,32,64\n"
+    "  -n, --count COUNT    elements, as in the library's calls (16; simulate, json: 1M); K, M, "
+    "G:\n"
+    "                       times 1024, ...; verify: only this count, not all the awkward ones;\n"
+    "                       verify and simulate take lists\n"
     "      --counts N,N,... elements of each rank's block\n"
     "  -d, --type TYPE      element type (fp32)\n"
     "  -c, --codec CODEC    raw (the default) or the name of a codec: messages become frames\n"
     "      --split          frames are made and sent in two parts\n"
     "  -i, --in-place       the result replaces the operands\n"
     "  -r, --rank RANK      print, dot: this rank only\n"
-    "  -a, --all            verify: every algorithm\n"
+    "  -m, --model MODEL    simulate, json, model: a model's name or a file, see uzip_model(5) "
+    "(shm)\n"
+    "      --one-round      simulate, json: the whole call as one round, not cut as the library "
+    "does\n"
+    "  -a, --all            verify, simulate: every algorithm\n"
     "      --orders N       verify: random orders of execution for each case (3)\n"
     "      --seed N         verify: what decides these orders (1)\n"
     "  -h, --help           this text\n";
@@ -56,9 +68,9 @@ Status unknown(const char* what, std::string_view name, const std::vector<const 
 
 Result<SchedCommand> parse_command(std::string_view name) {
   constexpr std::pair<const char*, SchedCommand> kCommands[] = {
-      {"print", SchedCommand::kPrint},
-      {"dot", SchedCommand::kDot},
-      {"verify", SchedCommand::kVerify},
+      {"print", SchedCommand::kPrint},   {"dot", SchedCommand::kDot},
+      {"verify", SchedCommand::kVerify}, {"simulate", SchedCommand::kSimulate},
+      {"json", SchedCommand::kJson},     {"model", SchedCommand::kModel},
   };
   std::vector<const char*> names;
   for (const auto& [known, command] : kCommands) {
@@ -174,7 +186,7 @@ struct Arguments {
   std::vector<std::string_view> words;
 };
 
-enum LongOption { kCounts = 256, kSplit, kOrders, kSeed };
+enum LongOption { kCounts = 256, kSplit, kOneRound, kOrders, kSeed };
 
 Status parse_option(int option, Arguments& arguments, SchedOptions& options) {
   constexpr size_t kMostOrders = 1000000;
@@ -199,6 +211,12 @@ Status parse_option(int option, Arguments& arguments, SchedOptions& options) {
       return Status();
     case 'i':
       options.in_place = true;
+      return Status();
+    case 'm':
+      options.model = optarg;
+      return Status();
+    case kOneRound:
+      options.one_round = true;
       return Status();
     case 'r': {
       UZIP_ASSIGN_OR_RETURN(const size_t rank, number_of("--rank", optarg, 0, kMostRanks));
@@ -225,10 +243,16 @@ Status parse_option(int option, Arguments& arguments, SchedOptions& options) {
   return error(UZIP_ERR_INVALID, "there is no such option");
 }
 
+// Commands that take several algorithms, numbers of ranks and counts.
+bool takes_lists(SchedCommand command) {
+  return command == SchedCommand::kVerify || command == SchedCommand::kSimulate;
+}
+
 Status choose_algorithms(const Arguments& arguments, SchedOptions& options) {
-  const bool verifies = options.command == SchedCommand::kVerify;
+  const bool several = takes_lists(options.command);
   const size_t words = arguments.words.size();
-  if (arguments.all && !verifies) return error(UZIP_ERR_INVALID, "--all goes with verify");
+  if (arguments.all && !several)
+    return error(UZIP_ERR_INVALID, "--all goes with verify and simulate");
   if (arguments.all && words > 1)
     return error(UZIP_ERR_INVALID, "--all and '%.40s' exclude each other",
                  std::string(arguments.words[1]).c_str());
@@ -241,9 +265,9 @@ Status choose_algorithms(const Arguments& arguments, SchedOptions& options) {
   }
   if (words < 2)
     return error(UZIP_ERR_INVALID, "an algorithm is missing, such as allreduce:ring%s",
-                 verifies ? ", or --all" : "");
+                 several ? ", or --all" : "");
   UZIP_ASSIGN_OR_RETURN(options.algorithms, parse_algorithms(arguments.words[1]));
-  if (options.algorithms.size() == 1 || verifies) return Status();
+  if (options.algorithms.size() == 1 || several) return Status();
   std::vector<const char*> names;
   for (const Algorithm* algorithm : options.algorithms) names.push_back(algorithm->name);
   const std::string op(arguments.words[1]);
@@ -254,6 +278,11 @@ Status choose_algorithms(const Arguments& arguments, SchedOptions& options) {
 // What goes together, and defaults that depend on the command.
 Status complete(const Arguments& arguments, SchedOptions& options) {
   const bool verifies = options.command == SchedCommand::kVerify;
+  if (options.command == SchedCommand::kModel) {
+    if (arguments.words.size() == 1) return Status();
+    return error(UZIP_ERR_INVALID, "unexpected argument '%.40s'; a model is named with -m",
+                 std::string(arguments.words[1]).c_str());
+  }
   UZIP_RETURN_IF_ERROR(choose_algorithms(arguments, options));
   UZIP_ASSIGN_OR_RETURN(options.ranks,
                         parse_ranks(arguments.ranks, verifies && !options.one_case()));
@@ -270,9 +299,9 @@ Status complete(const Arguments& arguments, SchedOptions& options) {
       return error(UZIP_ERR_INVALID, "--rank %d is not below the number of ranks, %d", options.rank,
                    ranks);
   }
-  if (verifies) return Status();
+  if (takes_lists(options.command)) return Status();
   if (options.ranks.size() > 1 || options.counts.size() > 1)
-    return error(UZIP_ERR_INVALID, "lists go with verify; print and dot take one number");
+    return error(UZIP_ERR_INVALID, "lists go with verify and simulate; the others take one number");
   return Status();
 }
 
@@ -295,6 +324,8 @@ Result<SchedOptions> parse_sched_options(int argc, char** argv) {
       {"split", no_argument, nullptr, kSplit},
       {"in-place", no_argument, nullptr, 'i'},
       {"rank", required_argument, nullptr, 'r'},
+      {"model", required_argument, nullptr, 'm'},
+      {"one-round", no_argument, nullptr, kOneRound},
       {"all", no_argument, nullptr, 'a'},
       {"orders", required_argument, nullptr, kOrders},
       {"seed", required_argument, nullptr, kSeed},
@@ -304,7 +335,7 @@ Result<SchedOptions> parse_sched_options(int argc, char** argv) {
   SchedOptions options;
   Arguments arguments;
   opterr = 0;
-  for (int found; (found = getopt_long(argc, argv, ":p:n:d:c:ir:ah", kOptions, nullptr)) != -1;) {
+  for (int found; (found = getopt_long(argc, argv, ":p:n:d:c:ir:m:ah", kOptions, nullptr)) != -1;) {
     if (found == 'h') return options;
     if (found == ':') return error(UZIP_ERR_INVALID, "%.40s needs a value", argv[optind - 1]);
     if (found == '?') {
@@ -320,7 +351,8 @@ Result<SchedOptions> parse_sched_options(int argc, char** argv) {
   }
   for (int i = optind; i < argc; ++i) arguments.words.push_back(argv[i]);
   if (arguments.words.empty()) {
-    return error(UZIP_ERR_INVALID, "a command is missing: print, dot or verify");
+    return error(UZIP_ERR_INVALID,
+                 "a command is missing: print, dot, verify, simulate, json or model");
   }
   UZIP_ASSIGN_OR_RETURN(options.command, parse_command(arguments.words[0]));
   UZIP_RETURN_IF_ERROR(complete(arguments, options));

@@ -11,7 +11,7 @@
 
 namespace uzip {
 
-enum class SchedCommand { kHelp, kPrint, kDot, kVerify };
+enum class SchedCommand { kHelp, kPrint, kDot, kVerify, kSimulate, kJson, kModel };
 
 struct SchedOptions {
   SchedCommand command = SchedCommand::kHelp;
@@ -21,6 +21,8 @@ struct SchedOptions {
   std::vector<size_t> blocks;  ///< --counts, elements of each rank's block; may be empty
   const DataTypeInfo* type = nullptr;
   std::string codec = "raw";
+  std::string model;       ///< name or file; empty: the default one
+  bool one_round = false;  ///< simulate the call as one round
   bool split = false;
   bool in_place = false;
   int rank = -1;  ///< -1: all

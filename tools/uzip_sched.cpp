@@ -3,6 +3,7 @@
 #include "algos/print.hpp"
 #include "algos/prove.hpp"
 #include "sched_options.hpp"
+#include "sched_simulate.hpp"
 
 #include <cerrno>
 #include <chrono>
@@ -112,6 +113,13 @@ bool verify_all(const SchedOptions& options) {
   return wrong == 0;
 }
 
+bool succeeded(const uzip::Status& status) {
+  if (status.ok()) return true;
+  std::fflush(stdout);
+  std::fprintf(stderr, "uzip_sched: %s\n", status.message().c_str());
+  return false;
+}
+
 bool run(const SchedOptions& options) {
   switch (options.command) {
     case SchedCommand::kHelp:
@@ -122,6 +130,12 @@ bool run(const SchedOptions& options) {
       return print_schedules(options);
     case SchedCommand::kVerify:
       return verify_all(options);
+    case SchedCommand::kSimulate:
+      return succeeded(uzip::print_simulations(options));
+    case SchedCommand::kJson:
+      return succeeded(uzip::print_simulated_trace(options));
+    case SchedCommand::kModel:
+      return succeeded(uzip::print_model(options));
   }
   return false;
 }

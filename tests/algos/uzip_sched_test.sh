@@ -74,6 +74,50 @@ true_that "the counterexample is small" has "$work/out" "allreduce hasty, 3 rank
 true_that "and says what is wrong" has "$work/out" "and does not wait for it"
 true_that "and shows the schedules" has "$work/out" "rank 1: scratch"
 
+expect "model lists models" 0 "nvlink" "" "$sched" model
+expect "model prints one" 0 "uzip-cost-model 1" "" "$sched" model -m rdma100
+cp "$work/out" "$work/mine.model"
+expect "which can be read back" 0 "uzip-cost-model 1" "" "$sched" model -m "$work/mine.model"
+true_that "unchanged" cmp "$work/out" "$work/mine.model"
+# column N: that column of the only line that is not a comment
+column() { awk -v n="$1" '!/^#/ { print $n }' "$work/out"; }
+expect "simulate predicts a time" 0 "allreduce:ring" "" "$sched" simulate allreduce:ring -p 8 -n 1M -m rdma100
+time_at_100=$(column 5)
+expect "simulate takes a file" 0 "allreduce:ring" "" "$sched" simulate allreduce:ring -p 8 -n 1M -m "$work/mine.model"
+true_that "that says the same" test "$(column 5)" = "$time_at_100"
+sed 's/bandwidth .*/bandwidth 1e9/' "$work/mine.model" >"$work/slow.model"
+expect "simulate follows the file" 0 "allreduce:ring" "" "$sched" simulate allreduce:ring -p 8 -n 1M -m "$work/slow.model"
+true_that "a slower link takes longer" awk "BEGIN { exit !($(column 5) > 5 * $time_at_100) }"
+time_raw=$(column 5)
+expect "simulate codes" 0 "codec lev" "" "$sched" simulate allreduce:ring -p 8 -n 1M -d bf16 -c lev -m "$work/slow.model"
+true_that "which pays on a slow link" awk "BEGIN { exit !($(column 5) < 0.4 * $time_raw) }"
+expect "simulate takes lists" 0 "allreduce:two_shot" "" "$sched" simulate allreduce -p 2,4 -n 1K,1M
+true_that "and prints a line for each" test "$(grep -vc '^#' "$work/out")" -eq $((4 * $(grep -c '^allreduce:' "$work/known")))
+expect "thousands of ranks are simulated" 0 "   4096 " "" "$sched" simulate allreduce:ring -p 4096 -n 1M -m nvlink
+expect "simulate cuts the call as the library does, or not" 0 "allreduce:ring" "" \
+  "$sched" simulate allreduce:ring -p 8 -n 16M -m rdma100 --one-round
+"$sched" json allreduce:ring -p 3 -n 1K >"$work/out" 2>"$work/err"
+true_that "json is a trace" has "$work/out" '"traceEvents":['
+if command -v python3 >/dev/null 2>&1; then
+  true_that "that JSON readers take" python3 - "$work/out" <<'END'
+import json, sys
+trace = json.load(open(sys.argv[1]))
+events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+assert len({e["pid"] for e in events}) == 3, "not three ranks"
+assert max(e["ts"] + e["dur"] for e in events) <= 1e6 * trace["otherData"]["seconds"] + 1e-3
+END
+fi
+expect "a model that is not there" 1 "" "there is no model 'rdma10'; the nearest is rdma100" \
+  "$sched" simulate allreduce:ring -m rdma10
+expect "a file that is not there" 1 "" "nowhere.model: No such file" \
+  "$sched" simulate allreduce:ring -m "$work/nowhere.model"
+sed 's/latency/latenzy/' "$work/mine.model" >"$work/bad.model"
+expect "a model with a misspelt key" 1 "" "bad.model:13: 'latenzy' is no key of a link; the nearest is latency" \
+  "$sched" model -m "$work/bad.model"
+expect "a type that the model's codec does not know" 1 "# ring on 4 ranks" "has no codec lev for fp64" \
+  "$sched" simulate allreduce:ring -m nvlink -d fp64 -c lev
+
+usage_error "a model without -m" "a model is named with -m" model shm
 usage_error "no command" "a command is missing"
 usage_error "a misspelt command" "there is no command 'prnt'; the nearest is print" prnt allreduce:ring
 usage_error "a misspelt collective" "the nearest is allreduce" print allredcue:ring
@@ -92,7 +136,7 @@ usage_error "an immense count" "is not a whole number" print allreduce:ring -n 9
 usage_error "a rank that is not there" "--rank 4 is not below" print allreduce:ring -p 4 -r 4
 usage_error "blocks for another number of ranks" "2 blocks for 4 ranks" print allgather:ring --counts 1,2
 usage_error "parts of what is no frame" "--split needs a codec" print allreduce:ring --split
-usage_error "--all without verify" "--all goes with verify" print --all
+usage_error "--all with print" "--all goes with verify and simulate" print --all
 usage_error "--all with an algorithm" "exclude each other" verify --all allreduce
 expect "a full disk is an error" 1 "" "cannot write to standard output" \
   sh -c "'$sched' print allreduce:ring >/dev/full"

@@ -1,0 +1,67 @@
+// The models that are always there, in the format that users write. Where the numbers come from
+// stands in docs/PERFORMANCE.md, "Predictions".
+#include "algos/machine_model.hpp"
+
+namespace uzip {
+namespace {
+
+// One core with AVX-512, pieces in its cache; data as the samples of tests/data/tensors.
+#define UZIP_CPU_CODECS                                                           \
+  "codec lev bf16\n  ratio 0.68\n  plain 0.5\n  encode 9e9\n  decode 16e9\n"      \
+  "codec lev fp16\n  ratio 0.87\n  plain 0.5\n  encode 9e9\n  decode 16e9\n"      \
+  "codec lev fp32\n  ratio 0.84\n  plain 0.75\n  encode 10e9\n  decode 18e9\n"    \
+  "codec lev fp64\n  ratio 0.83\n  plain 0.75\n  encode 9e9\n  decode 16e9\n"     \
+  "codec lev fp8_e4m3fn\n  ratio 0.85\n  plain 0.5\n  encode 6e9\n  decode 9e9\n" \
+  "codec lev fp8_e5m2\n  ratio 0.72\n  plain 0.25\n  encode 6e9\n  decode 9e9\n"
+
+// A GPU of 2024; one-level coding, which is a little larger.
+#define UZIP_GPU_CODECS                                                           \
+  "codec lev bf16\n  ratio 0.70\n  plain 0.5\n  encode 1.5e12\n  decode 1.4e12\n" \
+  "codec lev fp16\n  ratio 0.89\n  plain 0.5\n  encode 1.5e12\n  decode 1.4e12\n" \
+  "codec lev fp32\n  ratio 0.85\n  plain 0.75\n  encode 1.8e12\n  decode 1.7e12\n"
+
+#define UZIP_CPU_RANKS(ranks) \
+  "ranks_per_host " ranks "\ncopy 10e9\nreduce 20e9\nstep 0.3e-6\ncall 1e-6\n"
+
+#define UZIP_SHARED_MEMORY                                                           \
+  "link local\n  latency 0.3e-6\n  bandwidth 9e9\n  message 0.3e-6\n  byte 0.1e-9\n" \
+  "  fetch 8192\n  carrier receiver\n"
+
+// An adapter that moves bytes by itself; `bandwidth` is what remains of the line's rate.
+#define UZIP_RDMA(latency, bandwidth)                          \
+  "link remote\n  latency " latency "\n  bandwidth " bandwidth \
+  "\n  message 0.4e-6\n"                                       \
+  "  byte 0\n  fetch 32768\n  port rank\n"
+
+#define UZIP_MODEL(name, rest) "uzip-cost-model 1\nname " name "\n" rest
+
+constexpr NamedModel kModels[] = {
+    {"shm", "processes of one host over shared memory, a core for each",
+     UZIP_MODEL("shm", UZIP_CPU_RANKS("1000000") UZIP_SHARED_MEMORY UZIP_RDMA("2e-6", "3e9")
+                           UZIP_CPU_CODECS)},
+    {"tcp1", "hosts with one rank each, over TCP at 1 Gb/s",
+     UZIP_MODEL("tcp1", UZIP_CPU_RANKS("1") UZIP_SHARED_MEMORY
+                "link remote\n  latency 20e-6\n  bandwidth 0.119e9\n  message 4e-6\n  byte 0.3e-9\n"
+                "  fetch 0\n  port host\n" UZIP_CPU_CODECS)},
+    {"rdma25", "hosts with one rank each, 25 Gb/s",
+     UZIP_MODEL("rdma25",
+                UZIP_CPU_RANKS("1") UZIP_SHARED_MEMORY UZIP_RDMA("2e-6", "2.9e9") UZIP_CPU_CODECS)},
+    {"rdma100", "hosts with one rank each, 100 Gb/s",
+     UZIP_MODEL("rdma100", UZIP_CPU_RANKS("1") UZIP_SHARED_MEMORY UZIP_RDMA("2e-6", "11.8e9")
+                               UZIP_CPU_CODECS)},
+    {"rdma400", "hosts with one rank each, 400 Gb/s",
+     UZIP_MODEL("rdma400",
+                UZIP_CPU_RANKS("1") UZIP_SHARED_MEMORY UZIP_RDMA("2e-6", "47e9") UZIP_CPU_CODECS)},
+    {"nvlink", "hosts of 8 GPUs that NVLink joins, each GPU with 400 Gb/s to other hosts",
+     UZIP_MODEL("nvlink",
+                "ranks_per_host 8\ncopy 2e12\nreduce 3.5e12\nstep 4e-6\ncall 8e-6\n"
+                "chunk 16777216\nwindow 4\n"
+                "link local\n  latency 4e-6\n  bandwidth 380e9\n  message 2e-6\n"
+                "link remote\n  latency 6e-6\n  bandwidth 47e9\n  message 2e-6\n" UZIP_GPU_CODECS)},
+};
+
+}  // namespace
+
+std::span<const NamedModel> machine_models() { return kModels; }
+
+}  // namespace uzip

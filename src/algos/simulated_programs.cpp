@@ -1,0 +1,207 @@
+#include "algos/simulated_programs.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace uzip {
+namespace {
+
+/// Few ranks are all simulated: their shares may differ, and nobody has to trust in a symmetry.
+constexpr int kAlwaysAll = 32;
+/// More steps than this, over all ranks, take too much time and memory.
+constexpr double kMostSteps = 2e7;
+/// Envelope and header in front of every message's body.
+constexpr double kHeadBytes = 80;
+/// Which part of an encoding's time its first stage takes.
+constexpr double kPlainStage = 0.5;
+
+// One rank's receives, by who sends and by number.
+using Receives = std::unordered_map<uint64_t, uint32_t>;
+uint64_t receive_key(int peer, uint32_t message) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(peer)) << 32 | message;
+}
+
+class Compiler {
+ public:
+  Compiler(const CallModel& call, const MachineModel& machine, Symmetry symmetry, int host)
+      : call_(call), machine_(machine), symmetry_(symmetry), host_(host) {}
+
+  Result<std::vector<SimulatedProgram>> compile(const CallModel::Kind& kind, int ranks);
+
+ private:
+  SimulatedProgram translate(const Schedule& schedule, int rank, Receives& receives);
+  double message_bytes(const Step& step) const;
+  double core_time(const Step& step, bool remote) const;
+  Status connect(std::vector<SimulatedProgram>& programs);
+
+  const CallModel& call_;
+  const MachineModel& machine_;
+  Symmetry symmetry_;
+  int host_;
+  int size_ = 0;
+  std::vector<std::vector<std::pair<int, uint32_t>>> ends_;  // of messages: peer and number
+  std::vector<Receives> receives_;                           // by rank
+};
+
+double Compiler::message_bytes(const Step& step) const {
+  const Slice& body = step.verb == Verb::kSend ? step.src : step.dst;
+  const double plain = static_cast<double>(body.length * datatype_size(call_.type));
+  if (body.slot != Slot::kWire) return kHeadBytes + plain;
+  const CodecModel& codec = *call_.codec;
+  const double first = std::min(codec.plain, codec.ratio);
+  switch (step.part) {
+    case Part::kWhole:
+      return kHeadBytes + plain * codec.ratio;
+    case Part::kPlain:
+      return kHeadBytes + plain * first;
+    case Part::kCoded:
+      return kHeadBytes + plain * (codec.ratio - first);
+  }
+  return kHeadBytes;
+}
+
+double Compiler::core_time(const Step& step, bool remote) const {
+  const auto bytes = [&](const Slice& slice) {
+    return static_cast<double>(slice.length * datatype_size(call_.type));
+  };
+  switch (step.verb) {
+    case Verb::kSend:
+    case Verb::kRecv: {
+      const LinkModel& link = remote ? machine_.remote : machine_.local;
+      const double body = message_bytes(step);
+      const bool fetched = link.fetch > 0 && body >= link.fetch;
+      if (fetched && link.carrier == Carrier::kReceiver)
+        return link.message + (step.verb == Verb::kRecv ? body / link.bandwidth : 0);
+      return link.message + body * link.byte_cpu;
+    }
+    case Verb::kCopy:
+      return machine_.step + bytes(step.dst) / machine_.copy;
+    case Verb::kReduce:
+      return machine_.step +
+             static_cast<double>(step.sources.size()) * bytes(step.dst) / machine_.reduce;
+    case Verb::kEncode: {
+      const double part = step.part == Part::kWhole   ? 1
+                          : step.part == Part::kPlain ? kPlainStage
+                                                      : 1 - kPlainStage;
+      return machine_.step + part * bytes(step.src) / call_.codec->encode;
+    }
+    case Verb::kDecode:
+      return machine_.step + bytes(step.dst) / call_.codec->decode;
+  }
+  return 0;
+}
+
+SimulatedProgram Compiler::translate(const Schedule& schedule, int rank, Receives& receives) {
+  SimulatedProgram program;
+  program.steps.reserve(schedule.steps.size());
+  std::vector<std::pair<int, uint32_t>>& ends = ends_[static_cast<size_t>(rank)];
+  for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    const bool message = step.peer >= 0;
+    SimulatedStep made{};
+    made.verb = step.verb;
+    made.remote = message && step.peer / host_ != rank / host_;
+    made.waits_for = static_cast<uint32_t>(step.depends_on.size());
+    made.dependents_begin = static_cast<uint32_t>(program.dependents.size());
+    program.dependents.insert(program.dependents.end(), schedule.dependents[i].begin(),
+                              schedule.dependents[i].end());
+    made.dependents_end = static_cast<uint32_t>(program.dependents.size());
+    made.core = core_time(step, made.remote);
+    made.bytes = message ? message_bytes(step) : 0;
+    if (step.verb == Verb::kRecv) receives.emplace(receive_key(step.peer, step.message), i);
+    ends.emplace_back(step.peer, step.message);
+    program.steps.push_back(made);
+  }
+  return program;
+}
+
+// Every send finds its receive.
+Status Compiler::connect(std::vector<SimulatedProgram>& programs) {
+  for (size_t rank = 0; rank < programs.size(); ++rank) {
+    for (uint32_t i = 0; i < programs[rank].steps.size(); ++i) {
+      SimulatedStep& send = programs[rank].steps[i];
+      if (send.verb != Verb::kSend) continue;
+      const auto [peer, message] = ends_[rank][i];
+      const int there = symmetry_ == Symmetry::kNone ? peer : peer % host_;
+      const int here = carried(symmetry_, static_cast<int>(rank), peer, host_, size_);
+      const auto found = receives_[static_cast<size_t>(there)].find(receive_key(here, message));
+      if (found == receives_[static_cast<size_t>(there)].end())
+        return error(UZIP_ERR_INTERNAL, "rank %zu step %u: nobody receives message %u to rank %d",
+                     rank, i, message, peer);
+      SimulatedStep& recv = programs[static_cast<size_t>(there)].steps[found->second];
+      send.partner_rank = static_cast<uint32_t>(there);
+      send.partner_step = found->second;
+      recv.partner_rank = static_cast<uint32_t>(rank);
+      recv.partner_step = i;
+    }
+  }
+  return Status();
+}
+
+Result<std::vector<SimulatedProgram>> Compiler::compile(const CallModel::Kind& kind, int ranks) {
+  size_ = kind.shape.size;
+  ends_.assign(static_cast<size_t>(ranks), {});
+  receives_.assign(static_cast<size_t>(ranks), {});
+  std::vector<SimulatedProgram> programs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    programs.push_back(translate(build_schedule(*call_.algorithm, kind.shape, kind.form, rank),
+                                 rank, receives_[static_cast<size_t>(rank)]));
+  }
+  UZIP_RETURN_IF_ERROR(connect(programs));
+  return programs;
+}
+
+// Whether all kinds of rounds look alike from every host.
+Symmetry common_symmetry(const CallModel& call, int host) {
+  Symmetry common = Symmetry::kNone;
+  for (size_t i = 0; i < call.kinds.size(); ++i) {
+    const Symmetry one = find_symmetry(*call.algorithm, call.kinds[i].shape, host);
+    if (one == Symmetry::kNone || (i > 0 && one != common)) return Symmetry::kNone;
+    common = one;
+  }
+  return common;
+}
+
+// Shares that differ by one element are made equal, so that the ranks are alike: of thousands of
+// ranks one element is nothing.
+void even_out(Shape& shape) {
+  const auto [least, most] = std::minmax_element(shape.counts.begin(), shape.counts.end());
+  if (shape.counts.empty() || *most - *least > 1) return;
+  shape.counts.assign(shape.counts.size(), *most);
+}
+
+}  // namespace
+
+Result<SimulatedPrograms> make_programs(const CallModel& original, const MachineModel& machine) {
+  CallModel call = original;
+  const int size = call.kinds[0].shape.size;
+  if (size > kAlwaysAll) {
+    for (CallModel::Kind& kind : call.kinds) even_out(kind.shape);
+  }
+  SimulatedPrograms programs;
+  programs.host = std::min(size, static_cast<int>(machine.ranks_per_host));
+  programs.ranks = size;
+  Symmetry symmetry = Symmetry::kNone;
+  if (size > kAlwaysAll && !call.every_rank) symmetry = common_symmetry(call, programs.host);
+  if (symmetry != Symmetry::kNone) programs.ranks = programs.host;
+  for (const CallModel::Kind& kind : call.kinds) {
+    if (!call.algorithm->supports(kind.shape))
+      return error(UZIP_ERR_UNSUPPORTED, "%s does not support %d ranks with these counts",
+                   call.algorithm->name, size);
+    if (kind.form != Form::kPlain && call.codec == nullptr)
+      return error(UZIP_ERR_INVALID, "frames need a codec, and the model has none for this type");
+    const double steps =
+        static_cast<double>(call.algorithm->build(kind.shape, size / 2).steps.size());
+    if (steps * programs.ranks > kMostSteps)
+      return error(UZIP_ERR_UNSUPPORTED,
+                   "%s on %d ranks has %.0f steps a rank, and the ranks are not alike: too many",
+                   call.algorithm->name, size, steps);
+    Compiler compiler(call, machine, symmetry, programs.host);
+    UZIP_ASSIGN_OR_RETURN(std::vector<SimulatedProgram> compiled,
+                          compiler.compile(kind, programs.ranks));
+    programs.kinds.push_back(std::move(compiled));
+  }
+  return programs;
+}
+
+}  // namespace uzip
