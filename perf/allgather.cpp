@@ -17,13 +17,13 @@ double bus_factor(int ranks) { return static_cast<double>(ranks - 1) / ranks; }
 }  // namespace
 
 int main(int argc, char** argv) {
-  return perf::bench_main({.name = "allgather",
+  return perf::bench_main({.kind = perf::OperationKind::kAllgather,
+.name = "allgather",
                            .does = "collects a block of each rank on every rank",
                            .reduces = false,
                            .has_in_place = true,
                            .has_algorithms = true,
                            .same_everywhere = true,
-                           .mpi = perf::MpiFunction::kAllgather,
                            .count = perf::count_per_rank,
                            .layout = layout,
                            .bus_factor = bus_factor,

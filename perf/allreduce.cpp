@@ -15,13 +15,13 @@ double bus_factor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 }  // namespace
 
 int main(int argc, char** argv) {
-  return perf::bench_main({.name = "allreduce",
+  return perf::bench_main({.kind = perf::OperationKind::kAllreduce,
+.name = "allreduce",
                            .does = "reduces arrays element by element, the result on every rank",
                            .reduces = true,
                            .has_in_place = true,
                            .has_algorithms = true,
                            .same_everywhere = true,
-                           .mpi = perf::MpiFunction::kAllreduce,
                            .count = count,
                            .layout = layout,
                            .bus_factor = bus_factor,

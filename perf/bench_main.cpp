@@ -2,50 +2,35 @@
 #include "bench_check.hpp"
 #include "bench_report.hpp"
 #include "bench_time.hpp"
-#include "failure.hpp"
 #include "json_report.hpp"
+#include "plot.hpp"
+#include "progress.hpp"
+#include "together.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 
 namespace perf {
 namespace {
 
-// Does something that may fail on some ranks only, and lets all of them fail if one does.
-// Collective.
-template <typename Action>
-void do_together(const World& world, Action&& action) {
-  std::string message;
-  uint64_t status[] = {0};
-  try {
-    action();
-  } catch (const Failure& failure) {
-    message = failure.what();
-    status[0] = static_cast<uint64_t>(failure.exit_status());
-  }
-  const std::vector<uint64_t> statuses = world.gather(status);
-  const auto failed = std::ranges::find_if(statuses, [](uint64_t s) { return s != 0; });
-  const std::vector<std::string> messages = world.gather(message);
-  if (failed == statuses.end()) return;
-  const auto rank = static_cast<size_t>(failed - statuses.begin());
-  throw SharedFailure(static_cast<int>(*failed),
-                      (rank == 0 ? "" : "rank " + std::to_string(rank) + ": ") + messages[rank]);
-}
-
 class Bench {
  public:
-  Bench(const World& world, const RunFacts& facts)
+  Bench(const World& world, const RunFacts& facts, const Peers& peers)
       : world_(world),
+        peers_(peers),
         operation_(facts.operation),
         options_(facts.options),
         facts_(facts),
         table_(stdout, facts),
         csv_(stdout, facts),
-        shows_progress_(world.is_root() && isatty(STDERR_FILENO) != 0 &&
-                        isatty(STDOUT_FILENO) != 0) {}
+        progress_(stderr, world.is_root() && shows_progress(facts.options),
+                  isatty(STDERR_FILENO) != 0),
+        scan_(all_sizes(facts.options),
+              facts.options.types.size() * (operation_.reduces ? facts.options.ops.size() : 1)) {}
 
   Verdict run() {
     Buffers buffers = make_buffers();
@@ -73,6 +58,20 @@ class Bench {
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
+  static bool shows_progress(const Options& options) {
+    if (options.progress == ShowProgress::kAuto) return isatty(STDERR_FILENO) != 0;
+    return options.progress == ShowProgress::kOn;
+  }
+
+  static std::vector<size_t> all_sizes(const Options& options) {
+    std::vector<size_t> sizes;
+    for (size_t bytes = options.min_bytes; bytes <= options.max_bytes;
+         bytes = options.next_size(bytes)) {
+      sizes.push_back(bytes);
+    }
+    return sizes;
+  }
+
   size_t largest_bytes() const { return std::max<size_t>(options_.max_bytes, 1); }
 
   // Also enough for the one element of each rank with which try_options() does its work.
@@ -107,42 +106,47 @@ class Bench {
   }
 
   void run_case(const Case& bench) {
-    if (!supports(bench)) return;
+    if (!supports(bench)) return scan_.leave_out_case();
     const ExactPatterns exact = options_.checks > 0 ? exact_patterns(bench) : ExactPatterns{};
-    std::unique_ptr<VersusMpi> versus;
-    if (options_.versus_mpi) {
-      versus = std::make_unique<VersusMpi>(operation_.mpi, bench.type, bench.op, world_.rank(),
-                                           world_.ranks());
-      if (world_.is_root() && !options_.csv) table_.note("versus " + versus->description());
-    }
+    const std::vector<std::unique_ptr<Peer>> peers = peers_.of(bench);
+    if (world_.is_root() && !options_.csv) note_peers(peers);
     for (size_t bytes = options_.min_bytes; bytes <= options_.max_bytes;
          bytes = options_.next_size(bytes)) {
-      add(measure_row(bench, exact, bytes, versus.get()));
+      const auto start = std::chrono::steady_clock::now();
+      add(measure_row(bench, exact, bytes, peers));
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+      scan_.finish_line(passed.count());
+    }
+  }
+
+  void note_peers(const std::vector<std::unique_ptr<Peer>>& peers) const {
+    for (PeerKind kind : options_.versus) {
+      const auto peer = std::ranges::find(peers, kind, [](const auto& p) { return p->kind(); });
+      table_.note(peer == peers.end() ? std::string("versus ") + peer_name(kind) +
+                                            ": it has no such operation, type or reduction"
+                                      : "versus " + (*peer)->description());
     }
   }
 
   Row measure_row(const Case& bench, const ExactPatterns& exact, size_t bytes,
-                  const VersusMpi* versus) {
+                  const std::vector<std::unique_ptr<Peer>>& peers) {
     const Layout layout = bench.layout_of(bytes);
-    if (versus != nullptr && !versus->can_run(layout)) versus = nullptr;
     Row row;
     row.size = layout.largest() * bench.type.size;
     row.count = layout.count;
     row.type = &bench.type;
     if (operation_.reduces) row.redop = uzip_op_name(bench.op);
-    if (versus != nullptr) row.versus = versus->description();
-    row.out_of_place = measure(bench, exact, bytes, row.size, false, versus);
-    if (operation_.has_in_place)
-      row.in_place = measure(bench, exact, bytes, row.size, true, nullptr);
+    row.out_of_place = measure(bench, exact, bytes, row.size, false, peers);
+    if (operation_.has_in_place) row.in_place = measure(bench, exact, bytes, row.size, true, {});
     return row;
   }
 
   Measured measure(const Case& bench, const ExactPatterns& exact, size_t bytes, size_t size,
-                   bool in_place, const VersusMpi* versus) {
-    show_progress(bench, size, in_place);
+                   bool in_place, const std::vector<std::unique_ptr<Peer>>& peers) {
+    tell_progress(bench, size, in_place);
     Measured measured;
     if (options_.checks > 0) measured.wrong = check(bench, exact, bytes, in_place);
-    measured.timing = time_calls(bench, bytes, in_place, versus);
+    measured.timing = time_calls(bench, bytes, in_place, peers);
     measured.alg_bw = static_cast<double>(size) / std::max(measured.timing.time, 1e-9) / 1e9;
     measured.bus_bw = measured.alg_bw * operation_.bus_factor(world_.ranks());
     return measured;
@@ -157,24 +161,28 @@ class Bench {
     }
     rows_.push_back(row);
     if (!world_.is_root()) return;
-    if (shows_progress_) std::fputs("\r\033[K", stderr);
+    progress_.clear();
     options_.csv ? csv_.row(row) : table_.row(row);
   }
 
-  void show_progress(const Case& bench, size_t size, bool in_place) const {
-    if (!shows_progress_) return;
-    std::fprintf(stderr, "\r\033[K%s %s, %s ...", format_bytes(size).c_str(), bench.type.name,
-                 in_place ? "in place" : "out of place");
-    std::fflush(stderr);
+  void tell_progress(const Case& bench, size_t size, bool in_place) {
+    std::string text = std::string(operation_.name) + ": " + std::to_string(scan_.finished() + 1) +
+                       " of " + std::to_string(scan_.lines()) + ", " + format_bytes(size) + " " +
+                       bench.type.name + (in_place ? ", in place" : "");
+    if (const auto seconds = scan_.remaining())
+      text += "; about " + format_duration(*seconds) + " left";
+    progress_.show(text);
   }
 
   const World& world_;
+  const Peers& peers_;
   const Operation& operation_;
   const Options& options_;
   const RunFacts& facts_;
   TableReport table_;
   CsvReport csv_;
-  bool shows_progress_;
+  ProgressLine progress_;
+  Scan scan_;
   std::vector<Row> rows_;
   std::string last_refusal_;
   size_t wrong_ = 0;
@@ -184,19 +192,18 @@ class Bench {
 
 int run_bench(const World& world, const Operation& operation, const Options& options, int argc,
               char** argv) {
-  if (options.versus_mpi && !world.has_mpi()) {
-    throw SharedFailure(kExitUsage, std::string("--versus mpi: MPI is not used here (--launch ") +
-                                        world.launched_by() + "); use mpirun, or --launch mpi");
-  }
+  const Peers peers(world, options.versus);
   std::unique_ptr<JsonReport> json;
   do_together(world, [&] {
-    if (!world.is_root() || options.json_file.empty()) return;
-    json = std::make_unique<JsonReport>(options.json_file);
+    if (!world.is_root()) return;
+    if (!options.json_file.empty()) json = std::make_unique<JsonReport>(options.json_file);
+    if (!options.plot.empty()) check_plot(options.plot);
   });
   const RunFacts facts = collect_facts(world, operation, options, argc, argv);
-  Bench bench(world, facts);
+  Bench bench(world, facts, peers);
   const Verdict verdict = bench.run();
   if (json) json->write(facts, bench.rows(), verdict);
+  if (world.is_root() && !options.plot.empty()) plot(facts, bench.rows(), options.plot);
   return verdict.wrong > 0 ? kExitWrong : 0;
 }
 

@@ -36,17 +36,17 @@ struct Call {
   uzip_comm_t comm;
 };
 
-/// The MPI function that does the same.
-enum class MpiFunction { kAllreduce, kReduceScatterBlock, kAllgather, kSendrecv };
+/// What is done; other libraries know their own function for it.
+enum class OperationKind { kAllreduce, kReduceScatter, kAllgather, kSendrecv };
 
 struct Operation {
+  OperationKind kind;
   const char* name;  ///< of the program
   const char* does;  ///< what is measured, for the help text
   bool reduces;      ///< takes a reduction operation
   bool has_in_place;
   bool has_algorithms;
   bool same_everywhere;  ///< every rank ends with the same elements
-  MpiFunction mpi;
   /// nccl-tests' rule: the call's count for `elements` elements in the larger of the two buffers.
   size_t (*count)(size_t elements, size_t element_size, int ranks);
   Layout (*layout)(size_t count, int rank, int ranks);

@@ -22,6 +22,10 @@ enum LongOnly {
   kVersus,
   kCsv,
   kMedian,
+  kCi,
+  kPercentiles,
+  kPlot,
+  kProgress,
   kLaunch,
   kCorrupt
 };
@@ -47,6 +51,10 @@ constexpr option kLongOptions[] = {
     {"versus", required_argument, nullptr, kVersus},
     {"csv", no_argument, nullptr, kCsv},
     {"median", no_argument, nullptr, kMedian},
+    {"ci", required_argument, nullptr, kCi},
+    {"percentiles", no_argument, nullptr, kPercentiles},
+    {"plot", required_argument, nullptr, kPlot},
+    {"progress", required_argument, nullptr, kProgress},
     {"launch", required_argument, nullptr, kLaunch},
     {"selftest-corrupt", required_argument, nullptr, kCorrupt},
     {nullptr, 0, nullptr, 0},
@@ -140,6 +148,41 @@ std::vector<const ElementType*> parse_types(int code, std::string_view text) {
   return types;
 }
 
+// "raw,mpi": in this order, each once.
+std::vector<PeerKind> parse_peers(int code, std::string_view text) {
+  std::vector<PeerKind> peers;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    const auto peer = static_cast<PeerKind>(
+        parse_choice(code, text.substr(at, comma - at),
+                     {{"raw", static_cast<int>(PeerKind::kRaw)},
+                      {"mpi", static_cast<int>(PeerKind::kMpi)},
+                      {"ucc", static_cast<int>(PeerKind::kUcc)}}));
+    if (std::ranges::count(peers, peer) == 0) peers.push_back(peer);
+    at = comma + 1;
+  }
+  return peers;
+}
+
+// "2%" or "2": a fraction of 0.02.
+double parse_percent(int code, std::string_view text) {
+  std::string_view digits = text;
+  if (digits.ends_with('%')) digits.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+  if (error != std::errc{} || end != digits.data() + digits.size() || !(percent >= 0.1) ||
+      percent > 50) {
+    refuse(code, text, "a percentage from 0.1% to 50%");
+  }
+  return percent / 100;
+}
+
+std::string parse_plot(int code, std::string_view text) {
+  const bool file = text.size() > 4 && text.ends_with(".svg") && text.find('\n') == text.npos;
+  if (text != "tty" && !file) refuse(code, text, "a file that ends in .svg, or tty");
+  return std::string(text);
+}
+
 DataSource parse_data(int code, std::string_view text) {
   constexpr std::string_view kFilePrefix = "file:";
   if (text.starts_with(kFilePrefix) && text.size() > kFilePrefix.size()) {
@@ -188,11 +231,19 @@ void apply_own(Options& options, int code, const char* value) {
       options.split_send = parse_choice(code, value, {{"auto", -1}, {"0", 0}, {"1", 1}});
       break;
     case kData: options.data = parse_data(code, value); break;
-    case kVersus:
-      options.versus_mpi = parse_choice(code, value, {{"mpi", 1}, {"none", 0}}) != 0;
-      break;
+    case kVersus: options.versus = parse_peers(code, value); break;
     case kCsv: options.csv = true; break;
     case kMedian: options.median = true; break;
+    case kCi: options.precision = parse_percent(code, value); break;
+    case kPercentiles: options.percentiles = true; break;
+    case kPlot: options.plot = parse_plot(code, value); break;
+    case kProgress:
+      options.progress = static_cast<ShowProgress>(
+          parse_choice(code, value,
+                       {{"auto", static_cast<int>(ShowProgress::kAuto)},
+                        {"on", static_cast<int>(ShowProgress::kOn)},
+                        {"off", static_cast<int>(ShowProgress::kOff)}}));
+      break;
     case kLaunch:
       options.launch = static_cast<Launch>(
           parse_choice(code, value,
@@ -227,6 +278,9 @@ void cross_check(const Operation& operation, const Options& options, bool op_giv
     fail(std::string("--op: ") + operation.name + " reduces nothing");
   if (options.algorithm != "auto" && !operation.has_algorithms) {
     fail(std::string("--algo: ") + operation.name + " has no algorithms to choose from");
+  }
+  if (options.plot == "tty" && options.csv) {
+    fail("--plot tty and --csv would both write to standard output; give --plot a file");
   }
   if (options.corruption != Corruption::kNone && options.checks == 0) {
     fail("--selftest-corrupt needs --check 1 or more");
@@ -288,7 +342,10 @@ Measuring
   -c, --check N          checks of each line; 0: none (1)
   -a, --average 0|1|2|3  whose time: 0 rank 0, 1 mean of all, 2 shortest, 3 longest (1)
   --median               median over the calls instead of their mean
-  --versus mpi           alternate with MPI's own function and compare the medians
+  --ci P%                call until the time is known within P%, with 95 % confidence
+  --percentiles          show the 50th, 90th and 99th percentile of the calls, too
+  --versus LIST          take turns with raw (the library without compression), mpi or ucc
+                         (their own functions) and compare the medians; raw,mpi: with both
 Data
   -d, --datatype TYPE    )" +
                      element_type_names() + R"(,
@@ -303,6 +360,9 @@ How the library does it (uzip_info lists the names)
 Output
   -J, --output_file F    write the results to F as JSON
   --csv                  comma-separated values instead of a table
+  --plot FILE.svg|tty    draw the bandwidths, with gnuplot
+  --progress auto|on|off tell on standard error how far it is, and how long it will take;
+                         auto: if that is a terminal (auto)
 Starting
   --launch HOW           auto, mpi, env (UZIP_RANK, ...) or alone (auto)
   --selftest-corrupt C   falsify a result, to see that it is noticed: exact, bits, ranks, guard

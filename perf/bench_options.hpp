@@ -17,6 +17,16 @@ namespace perf {
 /// Whose time is reported; the values of nccl-tests' -a.
 enum class Average { kRank0 = 0, kMean = 1, kMin = 2, kMax = 3 };
 
+/// What the library is compared with.
+enum class PeerKind {
+  kRaw,  ///< the library itself, without compression
+  kMpi,
+  kUcc
+};
+
+/// Whether something long tells how far it is.
+enum class ShowProgress { kAuto, kOn, kOff };
+
 /// Which result is falsified on purpose, to see that the check notices.
 enum class Corruption { kNone, kExact, kBits, kRanks, kGuard };
 
@@ -38,10 +48,15 @@ struct Options {
   int split_send = -1;
   DataSource data;
 
-  bool versus_mpi = false;
-  bool csv = false;
+  std::vector<PeerKind> versus;
+  /// Measure until the confidence interval is within this part of the time; 0: Options::iterations calls.
+  double precision = 0;
   bool median = false;
+  bool percentiles = false;
+  bool csv = false;
   std::string json_file;
+  std::string plot;  ///< "", "tty" or a file
+  ShowProgress progress = ShowProgress::kAuto;
   Launch launch = Launch::kAuto;
   Corruption corruption = Corruption::kNone;
   bool help = false;
@@ -51,6 +66,7 @@ struct Options {
     if (step_factor <= 1) return bytes + step_bytes;
     return bytes > SIZE_MAX / step_factor ? SIZE_MAX : std::max(bytes * step_factor, bytes + 1);
   }
+  bool against(PeerKind peer) const { return std::ranges::count(versus, peer) > 0; }
   /// As the library takes them. The strings belong to this object.
   uzip_options_t call_options() const;
 };

@@ -1,6 +1,7 @@
 #include "bench_report.hpp"
 
 #include <cinttypes>
+#include <cmath>
 #include <cstring>
 
 namespace perf {
@@ -27,14 +28,20 @@ uint64_t mean_wire_bytes(const Row& row, int ranks) {
   return row.out_of_place.timing.wire_bytes / static_cast<uint64_t>(ranks);
 }
 
-void print_measured(std::FILE* out, const Measured* measured) {
+void print_measured(std::FILE* out, const Measured* measured, bool percentiles = false) {
   if (measured == nullptr) {
     std::fprintf(out, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
     return;
   }
   const std::string wrong = measured->wrong ? std::to_string(*measured->wrong) : "N/A";
-  std::fprintf(out, "  %7s  %6s  %6s  %6s", fit(measured->timing.time * 1e6, 7).c_str(),
-               fit(measured->alg_bw, 6).c_str(), fit(measured->bus_bw, 6).c_str(), wrong.c_str());
+  const CallTimes& times = measured->timing.times;
+  std::fprintf(out, "  %7s", fit(measured->timing.time * 1e6, 7).c_str());
+  if (percentiles) {
+    for (double time : {times.p50, times.p90, times.p99})
+      std::fprintf(out, "  %7s", fit(time * 1e6, 7).c_str());
+  }
+  std::fprintf(out, "  %6s  %6s  %6s", fit(measured->alg_bw, 6).c_str(),
+               fit(measured->bus_bw, 6).c_str(), wrong.c_str());
 }
 
 std::string csv_field(const std::string& text) {
@@ -55,31 +62,35 @@ void print_csv_measured(std::FILE* out, const Measured* measured) {
 
 }  // namespace
 
-std::optional<double> Row::speedup() const {
-  const Timing& timing = out_of_place.timing;
-  if (!timing.versus_median || timing.median <= 0) return std::nullopt;
-  return *timing.versus_median / timing.median;
-}
-
 void TableReport::begin() const {
   print_settings();
   print_ranks();
-  const bool versus = facts_.options.versus_mpi;
-  const char* time = facts_.options.median ? "median" : "time";
-  std::fprintf(out_, "#\n# %10s  %12s  %8s  %6s  %6s  %31s  %31s\n", "", "", "", "", "",
-               "out-of-place          ", "in-place            ");
-  std::fprintf(out_, "# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root");
-  for (int i = 0; i < 2; ++i) {
-    std::fprintf(out_, "  %7s  %6s  %6s  %6s", time, "algbw", "busbw", "#wrong");
-  }
-  std::fprintf(out_, "  %6s  %12s  %6s  %18s%s\n", "ratio", "wire", "codec", "algo",
-               versus ? "  speed-up" : "");
-  std::fprintf(out_, "# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "");
-  for (int i = 0; i < 2; ++i)
-    std::fprintf(out_, "  %7s  %6s  %6s  %6s", "(us)", "(GB/s)", "(GB/s)", "");
-  std::fprintf(out_, "  %6s  %12s  %6s  %18s%s\n", "", "(B/rank)", "", "",
-               versus ? "  over MPI" : "");
+  print_heads(facts_.options.median ? "median" : "time");
   std::fflush(out_);
+}
+
+void TableReport::print_heads(const char* time) const {
+  const Options& options = facts_.options;
+  const int room = options.percentiles ? 58 : 31;
+  std::fprintf(out_, "#\n# %10s  %12s  %8s  %6s  %6s  %*s  %31s\n", "", "", "", "", "", room,
+               "out-of-place          ", "in-place            ");
+  std::fprintf(out_, "# %10s  %12s  %8s  %6s  %6s  %7s", "size", "count", "type", "redop", "root",
+               time);
+  if (options.percentiles) std::fprintf(out_, "  %7s  %7s  %7s", "p50", "p90", "p99");
+  std::fprintf(out_, "  %6s  %6s  %6s  %7s  %6s  %6s  %6s", "algbw", "busbw", "#wrong", time,
+               "algbw", "busbw", "#wrong");
+  std::fprintf(out_, "  %6s  %12s  %6s  %18s", "ratio", "wire", "codec", "algo");
+  if (options.precision > 0) std::fprintf(out_, "  %6s", "+-");
+  for (size_t i = 0; i < options.versus.size(); ++i) std::fprintf(out_, "  %8s", "speed-up");
+  std::fprintf(out_, "\n# %10s  %12s  %8s  %6s  %6s  %7s", "(B)", "(elements)", "", "", "", "(us)");
+  if (options.percentiles) std::fprintf(out_, "  %7s  %7s  %7s", "(us)", "(us)", "(us)");
+  std::fprintf(out_, "  %6s  %6s  %6s  %7s  %6s  %6s  %6s", "(GB/s)", "(GB/s)", "", "(us)",
+               "(GB/s)", "(GB/s)", "");
+  std::fprintf(out_, "  %6s  %12s  %6s  %18s", "", "(B/rank)", "", "");
+  if (options.precision > 0) std::fprintf(out_, "  %6s", "(%)");
+  for (PeerKind peer : options.versus)
+    std::fprintf(out_, "  %8s", (std::string("over ") + peer_name(peer)).c_str());
+  std::fputc('\n', out_);
 }
 
 void TableReport::print_settings() const {
@@ -94,6 +105,9 @@ void TableReport::print_settings() const {
                "# minBytes %zu maxBytes %zu step: %s warmup iters: %d iters: %d validation: %d\n",
                options.min_bytes, options.max_bytes, step.c_str(), options.warmup,
                options.iterations, options.checks);
+  if (options.precision > 0)
+    std::fprintf(out_, "# iters are repeated until times are known within %g%%\n",
+                 options.precision * 100);
   std::fprintf(out_, "# data: %s\n", describe(options.data).c_str());
   const char* split = options.split_send < 0 ? "auto" : options.split_send == 0 ? "0" : "1";
   std::fprintf(out_, "# codec: %s, algorithm: %s, chunk: %s, split-send: %s\n",
@@ -121,15 +135,18 @@ void TableReport::note(const std::string& sentence) const {
 void TableReport::row(const Row& row) const {
   std::fprintf(out_, "%12zu  %12zu  %8s  %6s  %6d", row.size, row.count, row.type->name,
                row.redop.c_str(), -1);
-  print_measured(out_, &row.out_of_place);
+  print_measured(out_, &row.out_of_place, facts_.options.percentiles);
   print_measured(out_, row.in_place ? &*row.in_place : nullptr);
   const Timing& timing = row.out_of_place.timing;
   std::fprintf(out_, "  %6s  %12" PRIu64 "  %6s  %18s",
                timing.ratio() ? format("%.3f", *timing.ratio()).c_str() : "-",
                mean_wire_bytes(row, facts_.ranks()), timing.codec.c_str(),
                timing.algorithm.c_str());
-  if (facts_.options.versus_mpi) {
-    std::fprintf(out_, "  %8s", row.speedup() ? format("%.2f", *row.speedup()).c_str() : "-");
+  if (facts_.options.precision > 0)
+    std::fprintf(out_, "  %6s", format("%.2f", timing.times.precision() * 100).c_str());
+  for (PeerKind peer : facts_.options.versus) {
+    const std::optional<double> speedup = timing.speedup(peer);
+    std::fprintf(out_, "  %8s", speedup ? format("%.2f", *speedup).c_str() : "-");
   }
   std::fputc('\n', out_);
   std::fflush(out_);
@@ -147,7 +164,12 @@ void CsvReport::begin() const {
   for (const char* form : {"out_of_place", "in_place"}) {
     std::fprintf(out_, ",%s_us,%s_algbw,%s_busbw,%s_wrong", form, form, form, form);
   }
-  std::fputs(",ratio,wire_bytes,codec,algo,chunk,versus,versus_us,speedup\n", out_);
+  std::fputs(",p50_us,p90_us,p99_us,precision,calls,ratio,wire_bytes,codec,algo,chunk", out_);
+  for (PeerKind peer : facts_.options.versus) {
+    const char* name = peer_name(peer);
+    std::fprintf(out_, ",%s,%s_us,%s_speedup", name, name, name);
+  }
+  std::fputc('\n', out_);
   std::fflush(out_);
 }
 
@@ -158,12 +180,24 @@ void CsvReport::row(const Row& row) const {
   print_csv_measured(out_, &row.out_of_place);
   print_csv_measured(out_, row.in_place ? &*row.in_place : nullptr);
   const Timing& timing = row.out_of_place.timing;
-  std::fprintf(out_, ",%s,%" PRIu64 ",%s,%s,%zu,%s,%s,%s\n",
+  const CallTimes& times = timing.times;
+  const double precision = times.precision();
+  std::fprintf(out_, ",%.3f,%.3f,%.3f,%s,%zu", times.p50 * 1e6, times.p90 * 1e6, times.p99 * 1e6,
+               std::isfinite(precision) ? format("%.5f", precision).c_str() : "", times.calls);
+  std::fprintf(out_, ",%s,%" PRIu64 ",%s,%s,%zu",
                timing.ratio() ? format("%.6f", *timing.ratio()).c_str() : "",
                mean_wire_bytes(row, facts_.ranks()), timing.codec.c_str(), timing.algorithm.c_str(),
-               timing.chunk_bytes, csv_field(row.versus).c_str(),
-               timing.versus_median ? format("%.3f", *timing.versus_median * 1e6).c_str() : "",
-               row.speedup() ? format("%.4f", *row.speedup()).c_str() : "");
+               timing.chunk_bytes);
+  for (PeerKind kind : facts_.options.versus) {
+    const PeerTimes* peer = timing.find(kind);
+    if (peer == nullptr) {
+      std::fputs(",,,", out_);
+    } else {
+      std::fprintf(out_, ",%s,%.3f,%.4f", csv_field(peer->description).c_str(),
+                   peer->times.p50 * 1e6, timing.speedup(kind).value_or(0));
+    }
+  }
+  std::fputc('\n', out_);
   std::fflush(out_);
 }
 

@@ -26,10 +26,6 @@ struct Row {
   std::string redop = "none";
   Measured out_of_place;
   std::optional<Measured> in_place;
-  std::string versus;  ///< what MPI ran, "" if nothing
-
-  /// How many times faster than MPI; none if not measured.
-  std::optional<double> speedup() const;
 };
 
 struct Verdict {
@@ -49,6 +45,7 @@ class TableReport {
  private:
   void print_settings() const;
   void print_ranks() const;
+  void print_heads(const char* time) const;
   std::FILE* out_;
   const RunFacts& facts_;
 };

@@ -2,26 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 
 namespace perf {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Where --ci gives up: the machine is too restless.
+constexpr int kMostRepetitions = 100;
+constexpr double kMostSeconds = 60;
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-// The mean of the two middle values if their number is even.
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 // Of one value for each rank.
@@ -39,34 +31,35 @@ double over_ranks(Average average, const std::vector<double>& values) {
   return mean(values);
 }
 
+// The library and its peers take turns, a call each, and another one begins each turn, so that none
+// always finds the caches that the same other one left.
 class Timer {
  public:
-  Timer(const Case& bench, size_t bytes, bool in_place, const VersusMpi* versus)
+  Timer(const Case& bench, size_t bytes, bool in_place,
+        const std::vector<std::unique_ptr<Peer>>& peers)
       : bench_(bench),
         layout_(bench.layout_of(bytes)),
         in_place_(in_place),
-        versus_(versus),
         options_(bench.options.call_options()) {
+    for (const std::unique_ptr<Peer>& peer : peers)
+      if (peer->can_run(layout_)) peers_.push_back(peer.get());
+    times_.resize(1 + peers_.size());
     fill_source();
   }
 
-  void measure() {
-    for (int i = 0; i < bench_.options.warmup; ++i) run_once();
-    times_.clear();
-    versus_times_.clear();
+  Timing measure() {
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < bench_.options.warmup; ++i) take_turns(static_cast<size_t>(i));
+    for (std::vector<double>& times : times_) times.clear();
     bench_.world.barrier();
-    for (int i = 0; i < bench_.options.iterations; ++i) run_once();
-  }
-
-  Timing summary() const {
-    Timing timing;
-    const Average average = bench_.options.average;
-    timing.median = over_ranks(average, gather(median(times_)));
-    timing.time = bench_.options.median ? timing.median : over_ranks(average, gather(mean(times_)));
-    if (versus_ != nullptr)
-      timing.versus_median = over_ranks(average, gather(median(versus_times_)));
-    add_info(&timing);
-    return timing;
+    std::vector<CallTimes> all;
+    for (int repetition = 0; repetition < kMostRepetitions; ++repetition) {
+      for (int i = 0; i < bench_.options.iterations; ++i) take_turns(times_.front().size());
+      all.clear();
+      for (const std::vector<double>& times : times_) all.push_back(summary(times));
+      if (enough(all, seconds_since(start))) break;
+    }
+    return result(std::move(all));
   }
 
  private:
@@ -75,62 +68,99 @@ class Timer {
                        layout_.send);
   }
 
-  void run_once() {
+  void take_turns(size_t first) {
+    for (size_t i = 0; i < times_.size(); ++i) {
+      const size_t who = (first + i) % times_.size();
+      who == 0 ? run_own() : run_peer(who);
+    }
+  }
+
+  void run_own() {
     // An in-place reduction replaces its input. Summing sums again would soon compress like nothing
     // real.
     if (in_place_ && bench_.operation.reduces) fill_source();
-    if (versus_ != nullptr) bench_.world.barrier();
+    if (!peers_.empty()) bench_.world.barrier();
     const Clock::time_point start = Clock::now();
     require(bench_.run(layout_, in_place_, options_, &info_), bench_.operation.name);
-    times_.push_back(seconds_since(start));
-    if (versus_ != nullptr) run_versus();
+    times_[0].push_back(seconds_since(start));
   }
 
-  // Whoever blocks in MPI doesn't progress the library, and the other way round. The library's
+  // Whoever blocks in another library doesn't progress this one, and the other way round. The library's
   // barrier tells that all ranks have finished its operation and received what this rank sent, so
-  // none needs it any more; MPI's barrier tells the same of MPI's operation before the library is
+  // none needs it any more; the peer's barrier tells the same of its operation before the library is
   // entered again. Both are outside of the measured time and let all ranks start together.
-  void run_versus() {
+  void run_peer(size_t who) {
     bench_.world.barrier();
     const Clock::time_point start = Clock::now();
-    versus_->run(bench_.source(layout_, false), bench_.result(layout_, false), layout_);
-    versus_times_.push_back(seconds_since(start));
-    VersusMpi::barrier();
+    peers_[who - 1]->run(layout_);
+    times_[who].push_back(seconds_since(start));
+    peers_[who - 1]->barrier();
   }
 
-  std::vector<double> gather(double mine) const {
-    const double values[] = {mine};
-    return bench_.world.gather(values);
+  // All ranks decide alike: by what they have gathered, and by rank 0's clock.
+  bool enough(const std::vector<CallTimes>& all, double seconds) const {
+    const double wanted = bench_.options.precision;
+    if (wanted == 0) return true;
+    const double mine[] = {seconds};
+    if (bench_.world.gather(mine).front() > kMostSeconds) return true;
+    return std::ranges::all_of(
+        all, [=](const CallTimes& times) { return times.precision() <= wanted; });
   }
 
-  void add_info(Timing* timing) const {
-    if (info_.algorithm != nullptr) timing->algorithm = info_.algorithm;
-    if (info_.codec != nullptr) timing->codec = info_.codec;
-    timing->chunk_bytes = info_.chunk_bytes;
-    const uint64_t mine[] = {info_.payload_bytes, info_.wire_bytes};
-    const std::vector<uint64_t> all = bench_.world.gather(mine);
-    for (size_t i = 0; i < all.size(); i += 2) {
-      timing->payload_bytes += all[i];
-      timing->wire_bytes += all[i + 1];
+  CallTimes summary(const std::vector<double>& times) const {
+    std::vector<double> sorted = times;
+    std::ranges::sort(sorted);
+    std::vector<double> mine = {mean(times), quantile(sorted, 0.5), quantile(sorted, 0.9),
+                                quantile(sorted, 0.99)};
+    const std::vector<double> batches = batch_values(times, bench_.options.median);
+    mine.insert(mine.end(), batches.begin(), batches.end());
+    const std::vector<double> gathered = bench_.world.gather(mine);
+    std::vector<double> averaged;
+    for (size_t i = 0; i < mine.size(); ++i) {
+      std::vector<double> of_ranks;
+      for (size_t at = i; at < gathered.size(); at += mine.size()) of_ranks.push_back(gathered[at]);
+      averaged.push_back(over_ranks(bench_.options.average, of_ranks));
     }
+    return {.mean = averaged[0],
+            .p50 = averaged[1],
+            .p90 = averaged[2],
+            .p99 = averaged[3],
+            .calls = times.size(),
+            .batches = {averaged.begin() + 4, averaged.end()}};
+  }
+
+  Timing result(std::vector<CallTimes> all) const {
+    Timing timing;
+    timing.times = std::move(all.front());
+    timing.time = bench_.options.median ? timing.times.p50 : timing.times.mean;
+    for (size_t i = 0; i < peers_.size(); ++i)
+      timing.versus.push_back({peers_[i]->kind(), peers_[i]->description(), std::move(all[i + 1])});
+    if (info_.algorithm != nullptr) timing.algorithm = info_.algorithm;
+    if (info_.codec != nullptr) timing.codec = info_.codec;
+    timing.chunk_bytes = info_.chunk_bytes;
+    const uint64_t mine[] = {info_.payload_bytes, info_.wire_bytes};
+    const std::vector<uint64_t> bytes = bench_.world.gather(mine);
+    for (size_t i = 0; i < bytes.size(); i += 2) {
+      timing.payload_bytes += bytes[i];
+      timing.wire_bytes += bytes[i + 1];
+    }
+    return timing;
   }
 
   const Case& bench_;
   Layout layout_;
   bool in_place_;
-  const VersusMpi* versus_;
   uzip_options_t options_;
   uzip_coll_info_t info_ = {sizeof(uzip_coll_info_t), nullptr, nullptr, 0, 0, 0};
-  std::vector<double> times_;
-  std::vector<double> versus_times_;
+  std::vector<Peer*> peers_;
+  std::vector<std::vector<double>> times_;  // of the library, then of each peer
 };
 
 }  // namespace
 
-Timing time_calls(const Case& bench, size_t bytes, bool in_place, const VersusMpi* versus) {
-  Timer timer(bench, bytes, in_place, versus);
-  timer.measure();
-  return timer.summary();
+Timing time_calls(const Case& bench, size_t bytes, bool in_place,
+                  const std::vector<std::unique_ptr<Peer>>& peers) {
+  return Timer(bench, bytes, in_place, peers).measure();
 }
 
 }  // namespace perf

@@ -38,6 +38,14 @@ class JsonWriter {
     std::isfinite(value) ? std::fprintf(out_, "%.10g", value) : std::fputs("null", out_);
   }
   void number(const char* key, std::optional<double> value) { number(key, value.value_or(NAN)); }
+  // In one line.
+  void numbers(const char* key, const std::vector<double>& values) {
+    start(key);
+    std::fputc('[', out_);
+    for (size_t i = 0; i < values.size(); ++i)
+      std::fprintf(out_, i > 0 ? ", %.6g" : "%.6g", values[i]);
+    std::fputc(']', out_);
+  }
   void integer(const char* key, uint64_t value) {
     start(key);
     std::fprintf(out_, "%llu", static_cast<unsigned long long>(value));
@@ -93,6 +101,7 @@ void write_config(JsonWriter& json, const RunFacts& facts) {
   json.integer("validation", static_cast<uint64_t>(options.checks));
   json.integer("average", static_cast<uint64_t>(options.average));
   json.text("time_is", options.median ? "median" : "mean");
+  json.number("precision", options.precision);
   json.text("data", to_string(options.data));
   json.text("algo", options.algorithm);
   json.text("codec", options.codec);
@@ -112,6 +121,34 @@ void write_config(JsonWriter& json, const RunFacts& facts) {
   json.close('}');
 }
 
+void write_times(JsonWriter& json, const CallTimes& times) {
+  json.number("median", times.p50 * 1e6);
+  json.number("p50", times.p50 * 1e6);
+  json.number("p90", times.p90 * 1e6);
+  json.number("p99", times.p99 * 1e6);
+  json.integer("calls", times.calls);
+  json.number("precision", times.precision());
+  std::vector<double> batches = times.batches;
+  for (double& time : batches) time *= 1e6;
+  json.numbers("batches", batches);
+}
+
+void write_versus(JsonWriter& json, const Row& row) {
+  const Timing& timing = row.out_of_place.timing;
+  json.open("versus", '[');
+  for (const PeerTimes& peer : timing.versus) {
+    json.open(nullptr, '{');
+    json.text("peer", peer_name(peer.kind));
+    json.text("name", peer.description);
+    json.number("time", peer.times.p50 * 1e6);
+    json.number("alg_bw", static_cast<double>(row.size) / peer.times.p50 / 1e9);
+    json.number("speedup", timing.speedup(peer.kind));
+    write_times(json, peer.times);
+    json.close('}');
+  }
+  json.close(']');
+}
+
 void write_measured(JsonWriter& json, const char* key, const Measured* measured) {
   if (measured == nullptr) {
     json.literal(key, "null");
@@ -126,7 +163,7 @@ void write_measured(JsonWriter& json, const char* key, const Measured* measured)
   } else {
     json.literal("nwrong", "null");
   }
-  json.number("median", measured->timing.median * 1e6);
+  write_times(json, measured->timing.times);
   json.close('}');
 }
 
@@ -146,16 +183,7 @@ void write_row(JsonWriter& json, const Row& row, uint64_t ranks) {
   json.number("ratio", timing.ratio());
   json.integer("payload_bytes", timing.payload_bytes / ranks);
   json.integer("wire_bytes", timing.wire_bytes / ranks);
-  if (timing.versus_median) {
-    json.open("versus", '{');
-    json.text("name", row.versus);
-    json.number("time", *timing.versus_median * 1e6);
-    json.number("alg_bw", static_cast<double>(row.size) / *timing.versus_median / 1e9);
-    json.number("speedup", row.speedup());
-    json.close('}');
-  } else {
-    json.literal("versus", "null");
-  }
+  write_versus(json, row);
   json.close('}');
 }
 
@@ -181,7 +209,14 @@ void JsonReport::write(const RunFacts& facts, const std::vector<Row>& rows,
   write_texts(json, "args", facts.arguments);
   write_texts(json, "env", facts.environment);
   json.text("uzipcoll_version", uzip_version_string());
+  json.text("commit", facts.commit);
   json.text("mpi_version", facts.mpi);
+  json.open("machine", '{');
+  json.text("processor", facts.machine.processor);
+  json.integer("cores", facts.machine.cores);
+  json.integer("memory_bytes", facts.machine.memory_bytes);
+  json.text("system", facts.machine.system);
+  json.close('}');
   write_config(json, facts);
   json.open("results", '[');
   for (const Row& row : rows) write_row(json, row, static_cast<uint64_t>(facts.ranks()));

@@ -18,13 +18,13 @@ double bus_factor(int ranks) { return static_cast<double>(ranks - 1) / ranks; }
 
 int main(int argc, char** argv) {
   return perf::bench_main(
-      {.name = "reduce_scatter",
+      {.kind = perf::OperationKind::kReduceScatter,
+.name = "reduce_scatter",
        .does = "reduces arrays element by element, a block of the result on each rank",
        .reduces = true,
        .has_in_place = true,
        .has_algorithms = true,
        .same_everywhere = false,
-       .mpi = perf::MpiFunction::kReduceScatterBlock,
        .count = perf::count_per_rank,
        .layout = layout,
        .bus_factor = bus_factor,

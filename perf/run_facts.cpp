@@ -3,14 +3,19 @@
 #include "usable_cores.hpp"
 #include "versus_mpi.hpp"
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
+#include <fstream>
 
 extern char** environ;
 
 namespace perf {
+
+extern const char* const source_commit;  // commit.cpp, made by the makefile
+
 namespace {
 
 constexpr const char* kVariablePrefixes[] = {"UZIP_", "UCX_", "OMPI_MCA_", "MPICH_", "MPIR_CVAR_"};
@@ -48,6 +53,34 @@ std::string host_name() {
   return gethostname(text, sizeof(text) - 1) == 0 && text[0] != '\0' ? text : "unknown";
 }
 
+// "Intel(R) Xeon(R) ..., avx512" by /proc/cpuinfo, whose lines are "key : value".
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string name, flags;
+  for (std::string line; std::getline(info, line) && (name.empty() || flags.empty());) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    if (line.starts_with("model name")) name = line.substr(colon + 2);
+    if (line.starts_with("flags")) flags = line.substr(colon + 1) + " ";
+  }
+  for (const char* instructions : {" avx512bw ", " avx2 "}) {
+    if (flags.find(instructions) == std::string::npos) continue;
+    return name + (std::string(instructions) == " avx2 " ? ", AVX2" : ", AVX-512");
+  }
+  return name;
+}
+
+Machine this_machine() {
+  Machine machine = {.processor = processor_name(),
+                     .cores = static_cast<uint64_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 0L)),
+                     .memory_bytes = static_cast<uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L)) *
+                                     static_cast<uint64_t>(std::max(sysconf(_SC_PAGESIZE), 0L)),
+                     .system = ""};
+  utsname names = {};
+  if (uname(&names) == 0) machine.system = std::string(names.sysname) + " " + names.release;
+  return machine;
+}
+
 }  // namespace
 
 RunFacts collect_facts(const World& world, const Operation& operation, const Options& options,
@@ -61,6 +94,8 @@ RunFacts collect_facts(const World& world, const Operation& operation, const Opt
                     .hosts = world.gather(host_name()),
                     .processes = world.gather(process),
                     .environment = relevant_environment(),
+                    .commit = source_commit,
+                    .machine = this_machine(),
                     .mpi = world.has_mpi() ? mpi_version() : "",
                     .notes = {}};
   const auto here = std::ranges::count(facts.hosts, facts.hosts.front());
@@ -69,7 +104,7 @@ RunFacts collect_facts(const World& world, const Operation& operation, const Opt
     facts.notes.push_back(std::to_string(here) + " ranks share " + std::to_string(cores) + " core" +
                           (cores == 1 ? "" : "s") + " of " + facts.hosts.front());
   }
-  if (options.versus_mpi) {
+  if (options.against(PeerKind::kMpi)) {
     const std::string hint = mpi_waiting_hint(here > cores);
     if (!hint.empty()) facts.notes.push_back(hint);
   }

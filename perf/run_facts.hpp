@@ -10,6 +10,14 @@
 
 namespace perf {
 
+/// Rank 0's host.
+struct Machine {
+  std::string processor;  ///< its name, and what vector instructions it has
+  uint64_t cores = 0;     ///< that are online
+  uint64_t memory_bytes = 0;
+  std::string system;  ///< name and release of the kernel
+};
+
 /// Everything about a run that does not change from line to line.
 struct RunFacts {
   const Operation& operation;
@@ -20,6 +28,8 @@ struct RunFacts {
   std::vector<std::string> hosts;        ///< of each rank
   std::vector<uint64_t> processes;       ///< process id of each rank
   std::vector<std::string> environment;  ///< NAME=value of the variables that matter
+  std::string commit;                    ///< that this program was built from, "" if unknown
+  Machine machine;
   std::string mpi;                       ///< version, "" if MPI is not used
   std::vector<std::string> notes;        ///< sentences about this run
 

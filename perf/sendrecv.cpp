@@ -35,13 +35,13 @@ uzip_status_t run(const perf::Call& call) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return perf::bench_main({.name = "sendrecv",
+  return perf::bench_main({.kind = perf::OperationKind::kSendrecv,
+.name = "sendrecv",
                            .does = "sends to the next rank while receiving from the previous one",
                            .reduces = false,
                            .has_in_place = false,
                            .has_algorithms = false,
                            .same_everywhere = false,
-                           .mpi = perf::MpiFunction::kSendrecv,
                            .count = count,
                            .layout = layout,
                            .bus_factor = bus_factor,

@@ -11,8 +11,6 @@
 
 namespace perf {
 
-bool VersusMpi::can_run(const Layout& layout) const { return layout.largest() <= INT_MAX; }
-
 #ifdef PERF_WITH_MPI
 
 namespace {
@@ -57,21 +55,65 @@ MPI_Op mpi_op(uzip_op_t op) {
   return MPI_SUM;
 }
 
-const char* function_name(MpiFunction function) {
+const char* function_name(OperationKind kind) {
   // clang-format off
-  switch (function) {
-    case MpiFunction::kAllreduce: return "MPI_Allreduce";
-    case MpiFunction::kReduceScatterBlock: return "MPI_Reduce_scatter_block";
-    case MpiFunction::kAllgather: return "MPI_Allgather";
-    case MpiFunction::kSendrecv: break;
+  switch (kind) {
+    case OperationKind::kAllreduce: return "MPI_Allreduce";
+    case OperationKind::kReduceScatter: return "MPI_Reduce_scatter_block";
+    case OperationKind::kAllgather: return "MPI_Allgather";
+    case OperationKind::kSendrecv: break;
   }
   // clang-format on
   return "MPI_Sendrecv";
 }
 
-bool reduces(MpiFunction function) {
-  return function == MpiFunction::kAllreduce || function == MpiFunction::kReduceScatterBlock;
+std::string describe_call(const Case& bench) {
+  std::string text = function_name(bench.operation.kind);
+  const char* stands_in = mpi_type(bench.type.type).stands_in;
+  if (stands_in != nullptr) text += std::string(" of ") + stands_in + " for " + bench.type.name;
+  if (bench.operation.reduces && bench.op == UZIP_AVG) text += ", sum for avg";
+  return text;
 }
+
+class MpiPeer : public Peer {
+ public:
+  explicit MpiPeer(const Case& bench)
+      : Peer(PeerKind::kMpi, describe_call(bench)),
+        bench_(bench),
+        type_(mpi_type(bench.type.type).type),
+        op_(mpi_op(bench.op)) {}
+
+  // MPI counts with int.
+  bool can_run(const Layout& layout) const override { return layout.largest() <= INT_MAX; }
+  void run(const Layout& layout) override {
+    const int error = call(bench_.source(layout, false), bench_.result(layout, false),
+                           static_cast<int>(layout.count));
+    if (error != MPI_SUCCESS)
+      throw Failure(kExitWrong, description() + ": error " + std::to_string(error));
+  }
+  void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+
+ private:
+  int call(const void* src, void* dst, int count) const {
+    const int rank = bench_.world.rank(), ranks = bench_.world.ranks();
+    switch (bench_.operation.kind) {
+      case OperationKind::kAllreduce:
+        return MPI_Allreduce(src, dst, count, type_, op_, MPI_COMM_WORLD);
+      case OperationKind::kReduceScatter:
+        return MPI_Reduce_scatter_block(src, dst, count, type_, op_, MPI_COMM_WORLD);
+      case OperationKind::kAllgather:
+        return MPI_Allgather(src, count, type_, dst, count, type_, MPI_COMM_WORLD);
+      case OperationKind::kSendrecv:
+        break;
+    }
+    return MPI_Sendrecv(src, count, type_, (rank + 1) % ranks, 0, dst, count, type_,
+                        (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+
+  const Case& bench_;
+  MPI_Datatype type_;
+  MPI_Op op_;
+};
 
 }  // namespace
 
@@ -92,40 +134,7 @@ std::string mpi_waiting_hint(bool more_ranks_than_cores) {
          "spinning";
 }
 
-VersusMpi::VersusMpi(MpiFunction function, const ElementType& type, uzip_op_t op, int rank,
-                     int ranks)
-    : function_(function), type_(type.type), op_(op), rank_(rank), ranks_(ranks) {
-  description_ = function_name(function);
-  const char* stands_in = mpi_type(type.type).stands_in;
-  if (stands_in != nullptr) description_ += std::string(" of ") + stands_in + " for " + type.name;
-  if (reduces(function) && op == UZIP_AVG) description_ += ", sum for avg";
-}
-
-void VersusMpi::run(const void* src, void* dst, const Layout& layout) const {
-  const MPI_Datatype type = mpi_type(type_).type;
-  const int count = static_cast<int>(layout.count);
-  int error = MPI_SUCCESS;
-  switch (function_) {
-    case MpiFunction::kAllreduce:
-      error = MPI_Allreduce(src, dst, count, type, mpi_op(op_), MPI_COMM_WORLD);
-      break;
-    case MpiFunction::kReduceScatterBlock:
-      error = MPI_Reduce_scatter_block(src, dst, count, type, mpi_op(op_), MPI_COMM_WORLD);
-      break;
-    case MpiFunction::kAllgather:
-      error = MPI_Allgather(src, count, type, dst, count, type, MPI_COMM_WORLD);
-      break;
-    case MpiFunction::kSendrecv:
-      error = MPI_Sendrecv(src, count, type, (rank_ + 1) % ranks_, 0, dst, count, type,
-                           (rank_ + ranks_ - 1) % ranks_, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      break;
-  }
-  if (error != MPI_SUCCESS) {
-    throw Failure(kExitWrong, description_ + ": error " + std::to_string(error));
-  }
-}
-
-void VersusMpi::barrier() { MPI_Barrier(MPI_COMM_WORLD); }
+std::unique_ptr<Peer> make_mpi_peer(const Case& bench) { return std::make_unique<MpiPeer>(bench); }
 
 #else
 
@@ -133,15 +142,7 @@ std::string mpi_version() { return ""; }
 
 std::string mpi_waiting_hint(bool) { return ""; }
 
-VersusMpi::VersusMpi(MpiFunction function, const ElementType& type, uzip_op_t op, int rank,
-                     int ranks)
-    : function_(function), type_(type.type), op_(op), rank_(rank), ranks_(ranks) {}
-
-void VersusMpi::run(const void*, void*, const Layout&) const {
-  throw Failure(kExitUsage, "--versus mpi: this program was built without MPI");
-}
-
-void VersusMpi::barrier() {}
+std::unique_ptr<Peer> make_mpi_peer(const Case&) { return nullptr; }
 
 #endif
 

@@ -32,6 +32,13 @@ refused allreduce '--split' --split 2
 refused allreduce '--data' --data normal
 refused allreduce '--data' --data file:
 refused allreduce '--versus' --versus nccl
+refused allreduce '--versus' --versus raw,
+refused allreduce '--ci' --ci 0%
+refused allreduce '--ci' --ci 51%
+refused allreduce '--ci' --ci two
+refused allreduce '--plot' --plot picture.png
+refused allreduce '--plot' --plot tty --csv
+refused allreduce '--progress' --progress yes
 refused allreduce '--launch' --launch slurm
 refused allreduce '--selftest-corrupt' --selftest-corrupt all
 refused allreduce '--nonsense' --nonsense
@@ -52,6 +59,11 @@ refused_when_running --algo nonsense
 refused_when_running --data file:/nonexistent
 refused_when_running -J /nonexistent/results.json
 refused_when_running --versus mpi
+refused_when_running --plot /nonexistent/picture.svg
+if ! command -v gnuplot >/dev/null 2>&1; then
+  grep -q 'gnuplot-nox' "$work/err"
+  report "--plot says where gnuplot comes from"
+fi
 
 "$top_builddir/perf/allreduce" -h >"$work/out" 2>"$work/err" && [ ! -s "$work/err" ] &&
   grep -q 'stepfactor' "$work/out"
