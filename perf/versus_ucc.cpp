@@ -139,7 +139,7 @@ struct UccApi {
   ucc_lib_h lib = nullptr;
   ucc_context_h context = nullptr;
   ucc_team_h team = nullptr;
-  bool yields = false;  ///< ranks share cores: who waits gives way
+  int spins = 0;  ///< looks at the network before a rank that waits gives its core to others
 
   void require_ok(ucc_status_t status, const char* what) const {
     if (status == UCC_OK) return;
@@ -211,9 +211,10 @@ struct UccApi {
     ucc_coll_req_h request = nullptr;
     require_ok(ucc_collective_init(args, &request, team), "ucc_collective_init");
     ucc_status_t status = ucc_collective_post(request);
+    int looks = 0;
     while (status == UCC_OK && (status = ucc_collective_test(request)) == UCC_INPROGRESS) {
       ucc_context_progress(context);
-      if (yields) sched_yield();
+      if (++looks > spins) sched_yield();
       status = UCC_OK;
     }
     ucc_collective_finalize(request);
@@ -263,8 +264,9 @@ UccJob::UccJob(const World& world) : api_(std::make_unique<UccApi>()) {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   const std::vector<std::string> hosts = world.gather(std::string(name));
-  api_->yields = std::ranges::count(hosts, hosts.front()) >
-                 cores_of_first_host(hosts, world.gather(own_core_set()));
+  const bool shared_cores = std::ranges::count(hosts, hosts.front()) >
+                            cores_of_first_host(hosts, world.gather(own_core_set()));
+  api_->spins = shared_cores ? 0 : 1000;
   do_together(world, [&] {
     api_->create_context(world);
     api_->create_team(world);
