@@ -69,6 +69,8 @@ constexpr std::array kRows = {
 
     Row{"UZIP_CPU", NameForm{&Config::cpu, cpu_choice, 1 + int{kCpuTargetCount}}, kOwnChoice,
         "instruction set of the kernels; all give the same results"},
+    Row{"UZIP_CODEC_THREADS", CountForm{&Config::codec_threads, 64}, kOwnChoice,
+        "threads of this process that code and that move nonblocking calls forward"},
     Row{"UZIP_UCX_TLS",
         TextForm{&Config::ucx_tls, "a list of UCX transports, such as tcp,self, or nothing", true},
         kOwnChoice, "transports for this library's part of UCX only; empty: UCX chooses"},

@@ -33,6 +33,7 @@ struct Config {
   double spin = 0.001;     ///< UZIP_SPIN, idle seconds before a wait sleeps (arm + poll)
 
   // Machine.
+  int codec_threads = -1;       ///< UZIP_CODEC_THREADS: threads for coding and for progress; -1: by free cores
   std::string cpu = "auto";     ///< UZIP_CPU: auto, scalar, avx2, avx512
   std::string ucx_tls;          ///< UZIP_UCX_TLS: UCX transports for our context only ("" = UCX's own choice)
   bool local_queues = true;     ///< UZIP_LOCAL_QUEUES: short messages to local processes through shared memory of our own

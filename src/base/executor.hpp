@@ -50,6 +50,11 @@ class Executor {
   virtual Result<Progress> encode(const EncodeTask& task, Completion* completion) = 0;
   /// As the decode function of the codec that the header names.
   virtual Result<Progress> decode(const DecodeTask& task, Completion* completion) = 0;
+
+  /// Calls the completions of what has finished elsewhere; true if there were any.
+  virtual bool progress() { return false; }
+  /// Whether something is being done elsewhere, so that progress() will have completions to call.
+  virtual bool busy() const { return false; }
 };
 
 }  // namespace uzip

@@ -110,6 +110,11 @@ struct Parser {
     const auto number = parse_number<int>(text);
     return number && *number >= form.least && assign(config, form.field, number);
   }
+  bool operator()(const CountForm& form) const {
+    if (same_word(text, "auto")) return assign(config, form.field, std::optional(-1));
+    const auto number = parse_number<int>(text);
+    return number && *number >= 0 && *number <= form.most && assign(config, form.field, number);
+  }
   bool operator()(const BytesForm& form) const {
     return assign(config, form.field, parse_bytes(text));
   }
@@ -146,6 +151,9 @@ struct Printer {
   std::string operator()(const IntegerForm& form) const {
     return config.*form.field < 0 ? std::string() : print_number(config.*form.field);
   }
+  std::string operator()(const CountForm& form) const {
+    return config.*form.field < 0 ? "auto" : print_number(config.*form.field);
+  }
   std::string operator()(const BytesForm& form) const { return print_bytes(config.*form.field); }
   std::string operator()(const SecondsForm& form) const { return print_number(config.*form.field); }
   std::string operator()(const SwitchForm& form) const { return config.*form.field ? "yes" : "no"; }
@@ -161,6 +169,9 @@ struct Printer {
 struct Describer {
   std::string operator()(const IntegerForm& form) const {
     return "a whole number from " + print_number(form.least) + " to " + print_number(kIntMax);
+  }
+  std::string operator()(const CountForm& form) const {
+    return "auto or a whole number from 0 to " + print_number(form.most);
   }
   std::string operator()(const BytesForm&) const {
     return "bytes: a whole number, with K, M or G for powers of 1024, or auto";

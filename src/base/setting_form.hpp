@@ -28,6 +28,11 @@ struct SecondsForm {
 struct SwitchForm {
   bool Config::*field;
 };
+/// A whole number from 0 to `most`, or auto (-1).
+struct CountForm {
+  int Config::*field;
+  int most;
+};
 /// auto (-1), no (0) or yes (1).
 struct AutoSwitchForm {
   int Config::*field;
@@ -51,7 +56,7 @@ struct TextForm {
   bool may_be_empty;
 };
 
-using SettingForm = std::variant<IntegerForm, BytesForm, SecondsForm, SwitchForm, AutoSwitchForm,
+using SettingForm = std::variant<IntegerForm, CountForm, BytesForm, SecondsForm, SwitchForm, AutoSwitchForm,
                                  ChoiceForm, NameForm, TextForm>;
 
 /// Sets the field from `text`; false, with the field unchanged, if the text does not have the form.

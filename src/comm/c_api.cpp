@@ -79,6 +79,7 @@ Status start(uzip_comm_t comm, uzip_request_t* out, const Validate& validate) {
   std::unique_lock lock(handle->engine->mutex());
   UZIP_ASSIGN_OR_RETURN(Request* const request, handle->comm->start(std::move(args)));
   handle->engine->progress();
+  if (!request->ended() && request->is_long()) handle->engine->progress_in_background();
   const uintptr_t number = requests().add({handle->engine, request});
   if (!number) {
     request->fail(error(UZIP_ERR_NO_MEMORY, "too many requests; wait for some"));

@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "comm/communicator.hpp"
 #include "comm/cpu_executor.hpp"
+#include "comm/threaded_executor.hpp"
 
 #include <sched.h>
 #include <unistd.h>
@@ -37,12 +38,26 @@ struct PreservedBody {
 };
 bool is_preserved(const Incoming& incoming) { return incoming.head_bytes == 0; }
 
+/// While it lives the progress thread leaves the work to the call that waits.
+class Waiting {
+ public:
+  explicit Waiting(std::atomic<int>& count) : count_(count) { count_.fetch_add(1, std::memory_order_relaxed); }
+  ~Waiting() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<Engine>> Engine::create(const Config& config, std::unique_ptr<Transport> transport) {
   std::shared_ptr<Engine> engine(new Engine(config));
   UZIP_RETURN_IF_ERROR(engine->read_default_options());
-  engine->executor_ = std::make_unique<CpuExecutor>();
+  engine->codec_threads_ = choose_codec_threads(config.codec_threads, transport->info().processes_here);
+  if (engine->codec_threads_ > 0) engine->executor_ = std::make_unique<ThreadedExecutor>(engine->codec_threads_);
+  else engine->executor_ = std::make_unique<CpuExecutor>();
   transport->set_sink(engine.get());
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   engine->turns_without_yield_ = transport->info().processes_here <= cores ? kTurnsWithoutYield : 0;
@@ -50,7 +65,11 @@ Result<std::shared_ptr<Engine>> Engine::create(const Config& config, std::unique
   return engine;
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  // Threads first: what they work on belongs to the rest.
+  progress_thread_.reset();
+  executor_.reset();
+}
 
 /// The settings' algorithm ("ring", or "allreduce:ring,allgather:two_shot"), codec and chunk size.
 Status Engine::read_default_options() {
@@ -92,8 +111,26 @@ LinkFacts Engine::link_facts() const {
 
 bool Engine::progress() {
   bool moved = transport_->progress();
+  moved |= executor_->progress();
   moved |= run_one_step();
   return moved;
+}
+
+void Engine::progress_in_background() {
+  if (codec_threads_ == 0) return;
+  if (!progress_thread_) {
+    progress_thread_ = std::make_unique<ProgressThread>([this] {
+      if (waiting_.load(std::memory_order_relaxed) > 0) return ProgressThread::Outcome::kIdle;
+      const std::lock_guard lock(mutex_);
+      if (progress()) return ProgressThread::Outcome::kMoved;
+      return any_in_flight() ? ProgressThread::Outcome::kIdle : ProgressThread::Outcome::kNothing;
+    });
+  }
+  progress_thread_->wake();
+}
+
+bool Engine::any_in_flight() const {
+  return std::any_of(requests_.begin(), requests_.end(), [](const auto& request) { return request->in_flight(); });
 }
 
 bool Engine::run_one_step() {
@@ -132,7 +169,7 @@ class Engine::Patience {
     look_at_clock();
     if (turns_ < engine_.turns_without_yield_ + 2 * kTurnsPerClock) idle_since_ = now_;
     if (std::chrono::duration<double>(now_ - idle_since_).count() > engine_.config_.spin)
-      engine_.transport_->wait(kLongestSleep);
+      engine_.sleep();
     return true;
   }
 
@@ -177,7 +214,13 @@ void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock) {
   wait(request, lock, config_.timeout_limit);
 }
 
+/// What is done in a thread ends soon, and wakes nobody.
+void Engine::sleep() {
+  if (!executor_->busy()) transport_->wait(kLongestSleep);
+}
+
 void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock, double limit) {
+  const Waiting waiting(waiting_);
   Patience patience(*this, limit);
   while (!request.done()) {
     const bool look = progress() ? patience.moved() : patience.idle(lock);
@@ -186,6 +229,7 @@ void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock, double l
 }
 
 void Engine::flush(std::unique_lock<std::mutex>& lock, std::chrono::seconds limit) {
+  const Waiting waiting(waiting_);
   Patience patience(*this, 0);
   while (!transport_->flushed()) {
     const bool look = progress() ? patience.moved() : patience.idle(lock);

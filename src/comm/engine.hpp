@@ -8,9 +8,11 @@
 #include "comm/buffer_pool.hpp"
 #include "comm/coll_args.hpp"
 #include "comm/message_head.hpp"
+#include "comm/progress_thread.hpp"
 #include "comm/request.hpp"
 #include "comm/selector.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -35,6 +37,8 @@ class Engine final : public TransportSink {
   void wait(Request& request, std::unique_lock<std::mutex>& lock, double limit);  ///< seconds, 0: none
   /// Moves everything forward without waiting; true if anything moved.
   bool progress();
+  /// From now on what is in flight moves forward also while no call waits, if there is a thread for that.
+  void progress_in_background();
   /// Waits until all that was sent has been received, for `limit` at most.
   void flush(std::unique_lock<std::mutex>& lock, std::chrono::seconds limit);
 
@@ -92,12 +96,16 @@ class Engine final : public TransportSink {
   Status read_default_options();
   Place* find(uint32_t number);
   bool run_one_step();
+  bool any_in_flight() const;
+  void sleep();
   void check_deadline(Request& request, Patience& patience);
   Letter* new_letter(const MessageHead& head, std::string text, bool incoming);
   void end_letter(Letter* letter, bool has_text);
 
   const Config config_;
   int turns_without_yield_ = 0;
+  int codec_threads_ = 0;
+  std::atomic<int> waiting_{0};  ///< calls that move everything forward themselves
   CallOptions defaults_[kCollCount];
   std::mutex mutex_;
   std::vector<Place> places_;
@@ -111,7 +119,8 @@ class Engine final : public TransportSink {
   std::vector<Request*> free_requests_;
   std::vector<Request*> draining_;  ///< released, but the transport still refers to them
   std::vector<std::unique_ptr<Letter>> letters_;
-  std::unique_ptr<Transport> transport_;  ///< last: ends before what it may refer to
+  std::unique_ptr<Transport> transport_;  ///< last but one: ends before what it may refer to
+  std::unique_ptr<ProgressThread> progress_thread_;
 };
 
 }  // namespace uzip

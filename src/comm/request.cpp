@@ -11,6 +11,8 @@ namespace {
 
 /// How long a failed call waits for its sends to end before it leaves them behind.
 constexpr std::chrono::milliseconds kDrainLimit{1000};
+/// A nonblocking call of this size takes long enough for a thread to be woken for it.
+constexpr size_t kLongBytes = size_t{256} << 10;
 
 }  // namespace
 
@@ -125,6 +127,10 @@ void Request::on_drained() {
 bool Request::drained() const {
   return exchange_.pending() == 0 &&
          std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round->pending() == 0; });
+}
+
+bool Request::is_long() const {
+  return plan().rounds > 1 || args_.count * datatype_size(args_.type) >= kLongBytes;
 }
 
 bool Request::done() const {

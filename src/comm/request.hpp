@@ -47,8 +47,12 @@ class Request {
   bool done() const;
   const Status& status() const { return status_; }
   bool failed() const { return !status_.ok(); }
+  /// Begun, and neither finished nor failed.
+  bool in_flight() const { return comm_ && !ended(); }
   /// Finished or failed; takes no more messages.
   bool ended() const { return finished_ || failed(); }
+  /// Worth moving forward while nobody waits for it.
+  bool is_long() const;
   /// No transport request refers to this object any more: it may be reused.
   bool drained() const;
 

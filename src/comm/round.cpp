@@ -130,6 +130,7 @@ void Round::on_completion(Completion* self, const Status& status) {
 /// The step has done its work. What a codec did not look at is compared with its checksum here.
 void Round::finish(uint32_t index) {
   const Step& step = schedule_->schedule.steps[index];
+  if (step.verb == Verb::kEncode) on_encoded(step);
   const FrameHeader& frame = steps_[index].frame;
   if (step.verb == Verb::kRecv && step.dst.slot != Slot::kWire && frame.flags & kFrameHasChecksum)
     if (Status status = check_checksum(frame, bytes_at(step.dst)); !status.ok()) return fail(index, status);
@@ -285,15 +286,18 @@ Result<Progress> Round::encode(const Step& step, StepState& state) {
       task.coded = {memory_.data + layout.coded_offset, layout.coded_capacity};
       break;
   }
-  UZIP_ASSIGN_OR_RETURN(const Progress progress,
-                        request_.engine().executor().encode(task, &state.completion));
+  return request_.engine().executor().encode(task, &state.completion);
+}
+
+/// The codec has written the frame, or given it up: then its body is the elements themselves.
+void Round::on_encoded(const Step& step) {
+  WireState& wire = wires_[step.dst.offset];
   if (wire.header.codec == kCodecRaw) {
-    wire.header = raw_frame_header(task.type, task.count);
-    wire.raw = static_cast<const std::byte*>(task.src);
+    wire.header = raw_frame_header(request_.type(), step.src.length);
+    wire.raw = address(step.src);
   }
   if (step.part != Part::kCoded && request_.engine().config().checksum)
     add_checksum(bytes_at(step.src), wire.header);
-  return progress;
 }
 
 Result<Progress> Round::decode(const Step& step, StepState& state) {

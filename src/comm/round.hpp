@@ -74,6 +74,7 @@ class Round {
   Result<Progress> send(const Step& step, StepState& state);
   Result<Progress> receive(const Step& step, StepState& state);
   Result<Progress> encode(const Step& step, StepState& state);
+  void on_encoded(const Step& step);
   Result<Progress> decode(const Step& step, StepState& state);
   Result<Progress> reduce(const Step& step, StepState& state);
   Status check_frame(const Step& step, const FrameHeader& frame, size_t body_bytes) const;

@@ -63,6 +63,7 @@ const std::vector<std::string> kAllSet = {
     "UZIP_TIMEOUT_LIMIT=600",
     "UZIP_SPIN=0.25",
     "UZIP_CPU=avx2",
+    "UZIP_CODEC_THREADS=3",
     "UZIP_UCX_TLS=tcp,self",
     "UZIP_LOCAL_QUEUES=no",
     "UZIP_PEER_READ=no",
@@ -171,7 +172,7 @@ TEST(ConfigTest, BadValuesAreRefusedInOneClearLine) {
   for (const char* name :
        {"UZIP_RANK", "UZIP_SIZE", "UZIP_CHUNK", "UZIP_CODEC_THRESHOLD", "UZIP_SPLIT_SEND",
         "UZIP_CHECKSUM", "UZIP_TIMEOUT", "UZIP_TIMEOUT_LIMIT", "UZIP_SPIN", "UZIP_CPU",
-        "UZIP_LOCAL_QUEUES", "UZIP_PEER_READ", "UZIP_LOG_LEVEL", "UZIP_COLL_TRACE"}) {
+        "UZIP_CODEC_THREADS", "UZIP_LOCAL_QUEUES", "UZIP_PEER_READ", "UZIP_LOG_LEVEL", "UZIP_COLL_TRACE"}) {
     for (const std::string& value : values) {
       const Result<Config> config = parse({std::string(name) + "=" + value});
       ASSERT_FALSE(config.ok()) << name << "=" << value.substr(0, 50);
