@@ -30,7 +30,7 @@ class Checker {
     prepare(exact.source, layout_.source_first);
     require(bench_.run(layout_, in_place_, bench_.options.call_options(), nullptr), what());
     if (bench_.world.is_root()) corrupt_if(Corruption::kExact);
-    size_t wrong = exact.result.count_differences(result(), layout_.result_first, layout_.receive);
+    size_t wrong = count_wrong(exact.result);
     if (!in_place_) {
       wrong += exact.source.count_differences(bench_.buffers.source.data(), layout_.source_first,
                                               layout_.send);
@@ -53,6 +53,20 @@ class Checker {
 
  private:
   const char* what() const { return bench_.operation.name; }
+
+  // Elements of the result that are not those of `pattern`.
+  size_t count_wrong(const Pattern& pattern) const {
+    const size_t each = layout_.receive / layout_.pieces;
+    size_t wrong = 0;
+    for (size_t i = 0; i < layout_.pieces; ++i) {
+      const auto first = static_cast<ptrdiff_t>(layout_.result_first) +
+                         static_cast<ptrdiff_t>(i) * layout_.piece_distance;
+      wrong += pattern.count_differences(result() + i * each * bench_.type.size,
+                                         static_cast<size_t>(first), each);
+    }
+    return wrong;
+  }
+
   std::byte* result() const { return bench_.result(layout_, in_place_); }
   size_t result_bytes() const { return layout_.receive * bench_.type.size; }
 

@@ -16,6 +16,8 @@ struct Layout {
   size_t receive = 0;  ///< elements of the destination
   size_t source_first = 0;
   size_t result_first = 0;
+  size_t pieces = 1;            ///< of equal size, that the result consists of
+  ptrdiff_t piece_distance = 0;  ///< from the place of one piece to that of the next, in the sequence
   size_t in_place_source = 0;  ///< where the source begins in the one buffer of the in-place form
   size_t in_place_result = 0;  ///< where the result begins in it
 
@@ -37,7 +39,7 @@ struct Call {
 };
 
 /// What is done; other libraries know their own function for it.
-enum class OperationKind { kAllreduce, kReduceScatter, kAllgather, kSendrecv };
+enum class OperationKind { kAllreduce, kReduceScatter, kAllgather, kSendrecv, kHalo };
 
 struct Operation {
   OperationKind kind;

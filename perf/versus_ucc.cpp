@@ -92,6 +92,7 @@ const char* function_name(OperationKind kind) {
     case OperationKind::kAllreduce: return "ucc allreduce";
     case OperationKind::kReduceScatter: return "ucc reduce_scatter";
     case OperationKind::kAllgather: return "ucc allgather";
+    case OperationKind::kHalo:
     case OperationKind::kSendrecv: break;
   }
   // clang-format on
@@ -104,6 +105,7 @@ ucc_coll_type_t coll_type(OperationKind kind) {
     case OperationKind::kReduceScatter: return UCC_COLL_TYPE_REDUCE_SCATTER;
     case OperationKind::kAllgather: return UCC_COLL_TYPE_ALLGATHER;
     case OperationKind::kAllreduce:
+    case OperationKind::kHalo:
     case OperationKind::kSendrecv: break;
   }
   // clang-format on

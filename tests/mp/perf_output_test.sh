@@ -99,7 +99,7 @@ else
   echo "skip pictures: no gnuplot here"
 fi
 
-for program in allreduce reduce_scatter allgather sendrecv; do
+for program in allreduce reduce_scatter allgather sendrecv halo; do
   if [ -z "$MPIRUN" ]; then
     echo "skip $program versus MPI: configured without MPI"
     continue

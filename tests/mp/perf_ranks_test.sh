@@ -5,7 +5,7 @@
 
 sizes="-b 16 -e 64K -f 64 -n 2 -w 1"
 
-for program in allreduce reduce_scatter allgather sendrecv; do
+for program in allreduce reduce_scatter allgather sendrecv halo; do
   for ranks in 1 2 3; do
     for codec in raw lev; do
       if [ -n "$MPIRUN" ]; then

@@ -7,7 +7,7 @@ for program in allreduce reduce_scatter; do
   by_hand 3 "$top_builddir/perf/$program" -b 30000 -e 30000 $once -o all && all_right
   report "$program of all types with all operations"
 done
-for program in allgather sendrecv; do
+for program in allgather sendrecv halo; do
   by_hand 3 "$top_builddir/perf/$program" -b 30000 -e 30000 $once && all_right
   report "$program of all types"
 done
