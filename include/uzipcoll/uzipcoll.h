@@ -167,7 +167,9 @@ typedef enum uzip_coll {
   UZIP_REDUCE_SCATTERV = 2,
   UZIP_ALLGATHER = 3,
   UZIP_ALLGATHERV = 4,
-  UZIP_BARRIER = 5
+  UZIP_BARRIER = 5,
+  UZIP_BCAST = 6,
+  UZIP_REDUCE = 7
 } uzip_coll_t;
 
 /* dst[i] = op over all ranks of src[i], i < count, on every rank. `count` elements in both buffers.
@@ -205,6 +207,18 @@ UZIP_API uzip_status_t uzip_allgatherv(const void *src, void *dst, const size_t 
                                        uzip_dtype_t dtype, uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_iallgatherv(const void *src, void *dst, const size_t *counts,
                                         uzip_dtype_t dtype, uzip_comm_t comm, uzip_request_t *request);
+
+/* Copies the root's `count` elements of `buffer` to the `buffer` of every rank. `root` is equal on all ranks. */
+UZIP_API uzip_status_t uzip_bcast(void *buffer, size_t count, uzip_dtype_t dtype, int root, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_ibcast(void *buffer, size_t count, uzip_dtype_t dtype, int root, uzip_comm_t comm,
+                                   uzip_request_t *request);
+
+/* dst[i] = op over all ranks of src[i], i < count, on the rank `root`, which is equal on all ranks; the others' `dst`
+ * is not used. In place: on the root, src == UZIP_IN_PLACE or src == dst. */
+UZIP_API uzip_status_t uzip_reduce(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                                   int root, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_ireduce(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                                    int root, uzip_comm_t comm, uzip_request_t *request);
 
 /* Returns after all ranks have called it. */
 UZIP_API uzip_status_t uzip_barrier(uzip_comm_t comm);
@@ -266,7 +280,8 @@ typedef struct uzip_coll_info {
 } uzip_coll_info_t;
 
 /* Any collective, with options. Fields that an operation does not use are ignored: `counts` is for the
- * v forms, `count` for the others, `op` for reductions. */
+ * v forms, `count` for the others, `op` for reductions, `root` for collectives with one. A broadcast may have a
+ * source of its own, which only the root has: there, in place is src == UZIP_IN_PLACE or src == dst. */
 typedef struct uzip_coll_args {
   size_t struct_size; /* sizeof(uzip_coll_args_t) */
   uzip_coll_t coll;
@@ -278,6 +293,7 @@ typedef struct uzip_coll_args {
   uzip_op_t op;
   const uzip_options_t *options; /* NULL: all chosen by the library */
   uzip_coll_info_t *info;        /* NULL, or filled in on completion; must live until then */
+  int root;
 } uzip_coll_args_t;
 
 /* Runs a collective to its end. */

@@ -3,10 +3,12 @@
 
 namespace uzip {
 
-MemoryMap::MemoryMap(const Shape& shape, int rank)
-    : in_place_(shape.in_place && shape.coll != Coll::kBarrier) {
-  if (!in_place_ || shape.coll == Coll::kAllreduce) return;
-  alias_ = shape.coll == Coll::kReduceScatter ? Slot::kOutput : Slot::kInput;
+MemoryMap::MemoryMap(const Shape& shape, int rank) {
+  const Layout input = shape.layout(Slot::kInput, rank);
+  const Layout output = shape.layout(Slot::kOutput, rank);
+  in_place_ = shape.in_place && input != Layout::kNothing && output != Layout::kNothing;
+  if (!in_place_ || input == output) return;
+  alias_ = output == Layout::kOwnBlock ? Slot::kOutput : Slot::kInput;
   shift_ = shape.offset(rank);
 }
 

@@ -22,7 +22,7 @@ class MemoryMap {
   }
 
  private:
-  bool in_place_;
+  bool in_place_ = false;
   Slot alias_ = Slot::kInput;  // the smaller of the two buffers, which lies within the other
   size_t shift_ = 0;
 };

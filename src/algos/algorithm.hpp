@@ -5,6 +5,7 @@
 
 #include "algos/schedule.hpp"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -17,10 +18,17 @@ struct CostModel {
   double reduce_per_byte = 0;   ///< of original data
   double ratio = 1;             ///< wire bytes per original byte
   double codec_per_byte = 0;    ///< encoding plus decoding
+  double chunk_bytes = 0;       ///< of one rank's share in one round; 0: the call is one round
 };
 
 /// What starting one more message to another peer costs while others are in flight, in latencies.
 inline constexpr double kMessageStart = 0.05;
+
+/// Bytes of one share of a vector, in a message of its own.
+inline double share_bytes(const Shape& shape, double bytes, const CostModel& model) {
+  const double share = bytes / shape.size;
+  return model.chunk_bytes > 0 ? std::min(share, model.chunk_bytes) : share;
+}
 
 struct Algorithm {
   const char* name;  ///< "two_shot"

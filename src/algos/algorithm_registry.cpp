@@ -13,7 +13,13 @@
   X(allgather_two_shot)           \
   X(allgather_ring)               \
   X(allgather_bruck)              \
-  X(barrier_dissemination)
+  X(barrier_dissemination)        \
+  X(bcast_scatter_allgather)      \
+  X(bcast_binomial)               \
+  X(bcast_chain)                  \
+  X(reduce_two_shot)              \
+  X(reduce_binomial)              \
+  X(reduce_chain)
 
 namespace uzip {
 

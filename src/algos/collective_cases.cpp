@@ -34,11 +34,11 @@ std::vector<Schedule> build_schedules(const Algorithm& algorithm, const Shape& s
 }
 
 Shape even_shape(Coll coll, int size, size_t count, bool in_place) {
-  std::vector<size_t> counts = coll == Coll::kAllreduce ? even_shares(count, size)
+  std::vector<size_t> counts = is_of_vectors(coll) ? even_shares(count, size)
                                : coll == Coll::kBarrier
                                    ? std::vector<size_t>()
                                    : std::vector<size_t>(static_cast<size_t>(size), count);
-  return {coll, size, std::move(counts), in_place};
+  return {coll, size, std::move(counts), in_place, 0};
 }
 
 namespace {
@@ -69,11 +69,14 @@ std::vector<Shape> awkward_shapes(Coll coll, int size) {
     shapes.push_back(even_shape(coll, size, count));
   }
   for (std::vector<size_t>& counts : uneven_counts(size))
-    shapes.push_back({coll, size, counts, false});
+    shapes.push_back({coll, size, counts, false, 0});
   const size_t apart = shapes.size();
   for (size_t i = 0; i < apart; ++i) {
     shapes.push_back(shapes[i]);
     shapes.back().in_place = true;
+  }
+  if (is_rooted(coll)) {
+    for (size_t i = 0; i < shapes.size(); ++i) shapes[i].root = static_cast<int>(i * 5 % ranks);
   }
   return shapes;
 }
@@ -82,6 +85,7 @@ std::string describe(const Algorithm& algorithm, const Shape& shape, Form form) 
   std::string text = std::string(coll_name(algorithm.coll)) + " " + algorithm.name + ", " +
                      std::to_string(shape.size) + " ranks, counts";
   for (size_t count : shape.counts) text += " " + std::to_string(count);
+  if (is_rooted(shape.coll)) text += ", root " + std::to_string(shape.root);
   return text + (shape.in_place ? ", in place, " : ", ") + form_name(form);
 }
 

@@ -16,8 +16,37 @@ const char* coll_name(Coll coll) {
       return "allgather";
     case Coll::kBarrier:
       return "barrier";
+    case Coll::kBcast:
+      return "bcast";
+    case Coll::kReduce:
+      return "reduce";
   }
   return "unknown";
+}
+
+bool is_rooted(Coll coll) { return coll == Coll::kBcast || coll == Coll::kReduce; }
+
+bool is_of_vectors(Coll coll) {
+  return coll == Coll::kAllreduce || coll == Coll::kBcast || coll == Coll::kReduce;
+}
+
+Layout layout_of(Coll coll, Slot slot, bool is_root) {
+  const bool input = slot == Slot::kInput;
+  switch (coll) {
+    case Coll::kAllreduce:
+      return Layout::kVector;
+    case Coll::kReduceScatter:
+      return input ? Layout::kBlocks : Layout::kOwnBlock;
+    case Coll::kAllgather:
+      return input ? Layout::kOwnBlock : Layout::kBlocks;
+    case Coll::kBarrier:
+      return Layout::kNothing;
+    case Coll::kBcast:
+      return input && !is_root ? Layout::kNothing : Layout::kVector;
+    case Coll::kReduce:
+      return !input && !is_root ? Layout::kNothing : Layout::kVector;
+  }
+  return Layout::kNothing;
 }
 
 size_t Shape::total() const { return std::accumulate(counts.begin(), counts.end(), size_t{0}); }

@@ -68,30 +68,49 @@ struct Schedule {
 void link_dependents(Schedule& schedule);
 
 /// What kind of collective an algorithm is for.
-enum class Coll : uint8_t { kAllreduce, kReduceScatter, kAllgather, kBarrier };
+enum class Coll : uint8_t { kAllreduce, kReduceScatter, kAllgather, kBarrier, kBcast, kReduce };
+inline constexpr int kCollCount = 6;
 const char* coll_name(Coll coll);
+/// Whether the call has a root.
+bool is_rooted(Coll coll);
+/// Whether a buffer of the call is one vector, that the shape's counts divide (Layout::kVector).
+bool is_of_vectors(Coll coll);
+
+/// What a rank's kInput or kOutput holds, in elements.
+enum class Layout : uint8_t {
+  kNothing,   ///< the rank has no such buffer
+  kVector,    ///< total()
+  kOwnBlock,  ///< counts[rank]
+  kBlocks,    ///< the blocks of all ranks one after another
+};
+
+/// The layouts of each collective are in the table at Shape. `slot` is kInput or kOutput.
+Layout layout_of(Coll coll, Slot slot, bool is_root);
 
 /// The facts that a schedule is built from: one round of one collective, the same on all ranks.
 ///
-/// Layout of the slots, in elements:
-///   kAllreduce      kInput and kOutput hold total() elements.
-///   kReduceScatter  kInput holds the blocks of all ranks one after another, kOutput counts[rank].
-///   kAllgather      kInput holds counts[rank], kOutput the blocks of all ranks one after another.
-///   kBarrier        nothing.
-/// A slice of the blocked side (kInput of reduce-scatter, kOutput of all-gather) must lie within
-/// one block: in the caller's memory the blocks of one round need not be adjacent. In place:
-/// kAllreduce kOutput is kInput; kReduceScatter kOutput is the own block of kInput; kAllgather
-/// kInput is the own block of kOutput.
+///                   kInput          kOutput
+///   kAllreduce      kVector         kVector
+///   kReduceScatter  kBlocks         kOwnBlock
+///   kAllgather      kOwnBlock       kBlocks
+///   kBarrier        kNothing        kNothing
+///   kBcast          kVector (root)  kVector
+///   kReduce         kVector         kVector (root)
+///
+/// "(root)": on the root only, kNothing on the others. A slice of kBlocks must lie within one block:
+/// in the caller's memory the blocks of one round need not be adjacent. In place: a vector is the
+/// other one; an own block lies in its place among the blocks.
 struct Shape {
   Coll coll = Coll::kAllreduce;
   int size = 1;  ///< ranks
-  std::vector<size_t>
-      counts;  ///< elements of each rank's block; for kAllreduce, how the vector is divided
-               ///< among the ranks that reduce it (even_shares() unless there is a reason)
+  std::vector<size_t> counts;  ///< elements of each rank's block; of a vector, how it is divided
+                               ///< among the ranks (even_shares() unless there is a reason)
   bool in_place = false;
+  int root = 0;  ///< of a rooted collective
 
   size_t total() const;
   size_t offset(int rank) const;  ///< sum of the counts before `rank`
+  Layout layout(Slot slot, int rank) const { return layout_of(coll, slot, rank == root); }
   bool operator==(const Shape&) const = default;
 };
 

@@ -26,7 +26,10 @@ struct ScheduleBuilder::State {
   uint32_t add_message(Step step);
   void prune(std::vector<uint32_t>& depends_on);
 
-  Coll coll;
+  Slice block(Slot slot, int of_rank) const;
+
+  Layout input_layout;
+  Layout output_layout;
   int size;
   int rank;
   std::vector<size_t> counts;
@@ -42,7 +45,8 @@ struct ScheduleBuilder::State {
 };
 
 ScheduleBuilder::State::State(const Shape& shape, int own_rank)
-    : coll(shape.coll),
+    : input_layout(shape.layout(Slot::kInput, own_rank)),
+      output_layout(shape.layout(Slot::kOutput, own_rank)),
       size(shape.size),
       rank(own_rank),
       counts(shape.counts),
@@ -177,23 +181,16 @@ Slice ScheduleBuilder::wire(size_t length) {
   return {Slot::kWire, state_->schedule.wire_elements.size() - 1, length};
 }
 
-Slice ScheduleBuilder::input_block(int rank) const {
-  const size_t block = static_cast<size_t>(rank);
-  if (state_->coll != Coll::kAllgather) {
-    return {Slot::kInput, state_->offsets[block], state_->counts[block]};
-  }
-  assert(rank == state_->rank);
-  return {Slot::kInput, 0, state_->counts[block]};
+Slice ScheduleBuilder::State::block(Slot slot, int of_rank) const {
+  const Layout layout = slot == Slot::kInput ? input_layout : output_layout;
+  const size_t number = static_cast<size_t>(of_rank);
+  assert(layout != Layout::kNothing && (layout != Layout::kOwnBlock || of_rank == rank));
+  return {slot, layout == Layout::kOwnBlock ? 0 : offsets[number], counts[number]};
 }
 
-Slice ScheduleBuilder::output_block(int rank) const {
-  const size_t block = static_cast<size_t>(rank);
-  if (state_->coll != Coll::kReduceScatter) {
-    return {Slot::kOutput, state_->offsets[block], state_->counts[block]};
-  }
-  assert(rank == state_->rank);
-  return {Slot::kOutput, 0, state_->counts[block]};
-}
+Slice ScheduleBuilder::input_block(int rank) const { return state_->block(Slot::kInput, rank); }
+
+Slice ScheduleBuilder::output_block(int rank) const { return state_->block(Slot::kOutput, rank); }
 
 Schedule ScheduleBuilder::finish() {
   link_dependents(state_->schedule);

@@ -38,8 +38,8 @@ class ScheduleBuilder {
   Slice scratch(size_t length);
   Slice wire(size_t length);
 
-  /// Slices of the caller's buffers by block (see Shape). Where a buffer holds only one block, only
-  /// that of the own rank.
+  /// Slices of the caller's buffers by block, or of vectors by share (see Shape). Where a buffer
+  /// holds only one block, only that of the own rank.
   Slice input_block(int rank) const;
   Slice output_block(int rank) const;
 

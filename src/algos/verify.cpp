@@ -21,12 +21,17 @@ Ensemble::Ensemble(std::span<const Schedule> all, const Shape& of)
 }
 
 Slice Ensemble::whole(Slot slot, int rank) const {
-  const bool blocked = shape.coll == Coll::kAllreduce ||
-                       (shape.coll == Coll::kReduceScatter && slot == Slot::kInput) ||
-                       (shape.coll == Coll::kAllgather && slot == Slot::kOutput);
   if (slot == Slot::kScratch) return {slot, 0, schedules[rank].scratch_elements};
-  if (shape.coll == Coll::kBarrier) return {slot, 0, 0};
-  return {slot, 0, blocked ? total : counts[rank]};
+  switch (shape.layout(slot, rank)) {
+    case Layout::kNothing:
+      return {slot, 0, 0};
+    case Layout::kOwnBlock:
+      return {slot, 0, counts[rank]};
+    case Layout::kVector:
+    case Layout::kBlocks:
+      return {slot, 0, total};
+  }
+  return {slot, 0, 0};
 }
 
 std::string Ensemble::name(StepId id) const {

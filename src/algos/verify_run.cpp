@@ -44,8 +44,9 @@ class Simulation {
 
   Status deadlock() const;
   Status check_outputs();
+  Status check_output(int rank, const Symbols& output, const Symbols& first);
   Status check_reduced(int rank, const Symbols& output, const Symbols& first);
-  Status check_gathered(int rank, const Symbols& output) const;
+  Status check_moved(int rank, const Symbols& output) const;
   Status check_barrier(int rank) const;
 
   const Ensemble& ensemble_;
@@ -69,7 +70,8 @@ void Simulation::start(int rank) {
   memory_[rank].wire.resize(schedule.wire_elements.size());
   const Slice input = ensemble_.whole(Slot::kInput, rank);
   if (input.length > 0) {
-    const size_t index = ensemble_.shape.coll == Coll::kAllgather ? ensemble_.offsets[rank] : 0;
+    const bool own = ensemble_.shape.layout(Slot::kInput, rank) == Layout::kOwnBlock;
+    const size_t index = own ? ensemble_.offsets[rank] : 0;
     write(rank, input, {{input.length, static_cast<uint32_t>(rank), index}});
   }
   Progress& progress = progress_[rank];
@@ -264,22 +266,36 @@ Status Simulation::deadlock() const {
 }
 
 Status Simulation::check_outputs() {
-  Symbols first;
+  Symbols first;  // of the first rank that has an output
   for (int rank = 0; rank < ensemble_.size(); ++rank) {
     if (ensemble_.shape.coll == Coll::kBarrier) {
       UZIP_RETURN_IF_ERROR(check_barrier(rank));
       continue;
     }
     const Slice whole = ensemble_.maps[rank].canonical(ensemble_.whole(Slot::kOutput, rank));
+    if (whole.length == 0) continue;
     Symbols output;
     if (!memory_[rank].slots[static_cast<size_t>(whole.slot)].read(whole.offset, whole.length,
                                                                    &output)) {
       return error(UZIP_ERR_INTERNAL, "rank %d: a part of the output is never written", rank);
     }
-    if (rank == 0) first = output;
-    UZIP_RETURN_IF_ERROR(ensemble_.shape.coll == Coll::kAllgather
-                             ? check_gathered(rank, output)
-                             : check_reduced(rank, output, first));
+    if (first.empty()) first = output;
+    UZIP_RETURN_IF_ERROR(check_output(rank, output, first));
+  }
+  return Status();
+}
+
+Status Simulation::check_output(int rank, const Symbols& output, const Symbols& first) {
+  switch (ensemble_.shape.coll) {
+    case Coll::kAllreduce:
+    case Coll::kReduceScatter:
+    case Coll::kReduce:
+      return check_reduced(rank, output, first);
+    case Coll::kAllgather:
+    case Coll::kBcast:
+      return check_moved(rank, output);
+    case Coll::kBarrier:
+      return Status();
   }
   return Status();
 }
@@ -309,12 +325,17 @@ Status Simulation::check_reduced(int rank, const Symbols& output, const Symbols&
                expressions_.text(first[0].expression).c_str());
 }
 
-Status Simulation::check_gathered(int rank, const Symbols& output) const {
+// What the collective only moves must be in its place.
+Status Simulation::check_moved(int rank, const Symbols& output) const {
   Symbols expected;
-  for (int from = 0; from < ensemble_.size(); ++from) {
-    const size_t count = ensemble_.counts[from];
-    if (count > 0)
-      append_run(expected, {count, static_cast<uint32_t>(from), ensemble_.offsets[from]});
+  if (ensemble_.shape.coll == Coll::kBcast) {
+    append_run(expected, {ensemble_.total, static_cast<uint32_t>(ensemble_.shape.root), 0});
+  } else {
+    for (int from = 0; from < ensemble_.size(); ++from) {
+      const size_t count = ensemble_.counts[from];
+      if (count > 0)
+        append_run(expected, {count, static_cast<uint32_t>(from), ensemble_.offsets[from]});
+    }
   }
   if (output == expected) return Status();
   for (size_t i = 0; i < output.size(); ++i) {

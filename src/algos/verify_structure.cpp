@@ -118,10 +118,10 @@ const char* StructureCheck::check_elements(const Slice& slice) const {
   if (slice.slot == Slot::kWire) return "a wire place instead of elements";
   if (slice.length == 0) return "an empty slice";
   if (!contains(ensemble_.whole(slice.slot, rank_), slice)) return "a slice outside its buffer";
-  const bool blocked =
-      (ensemble_.shape.coll == Coll::kReduceScatter && slice.slot == Slot::kInput) ||
-      (ensemble_.shape.coll == Coll::kAllgather && slice.slot == Slot::kOutput);
-  if (!blocked) return nullptr;
+  if (slice.slot == Slot::kScratch ||
+      ensemble_.shape.layout(slice.slot, rank_) != Layout::kBlocks) {
+    return nullptr;
+  }
   const auto& offsets = ensemble_.offsets;
   const auto block =
       std::upper_bound(offsets.begin(), offsets.end(), slice.offset) - offsets.begin() - 1;

@@ -1,11 +1,10 @@
-// Validation of calls: counts, sizes, types, operations, buffers and options, each error with its value and
-// what is allowed. Used by the C API only.
+// Validation of calls: kinds, types, operations and options, each error with its value and what is allowed. Used by
+// the C API only.
 #include "comm/coll_args.hpp"
 
 #include "algos/algorithm.hpp"
+#include "comm/coll_buffers.hpp"
 
-#include <cinttypes>
-#include <cstdint>
 #include <cstring>
 
 namespace uzip {
@@ -29,39 +28,6 @@ Status check_op(ReduceOp op) {
   if (is_reduce_op(op)) return Status();
   return error(UZIP_ERR_INVALID, "reduction %d does not exist; allowed are sum, prod, min, max, avg",
                static_cast<int>(op));
-}
-
-/// count * blocks elements must be addressable.
-Result<size_t> total_bytes(size_t count, size_t blocks, DataType type) {
-  size_t elements = 0, bytes = 0;
-  if (__builtin_mul_overflow(count, blocks, &elements) ||
-      __builtin_mul_overflow(elements, datatype_size(type), &bytes) ||
-      bytes > static_cast<size_t>(PTRDIFF_MAX)) {
-    return error(UZIP_ERR_INVALID,
-                 "count %zu of %s for %zu rank(s) is more than memory can hold; a negative number?", count,
-                 datatype_info(type).name, blocks);
-  }
-  return bytes;
-}
-
-Status check_buffer(const void* buffer, size_t bytes, const char* name) {
-  if (bytes == 0 || (buffer != nullptr && buffer != UZIP_IN_PLACE)) return Status();
-  return error(UZIP_ERR_INVALID, "%s is %s but %zu bytes are to be %s", name,
-               buffer ? "UZIP_IN_PLACE" : "NULL", bytes, name[0] == 's' ? "read" : "written");
-}
-
-bool overlap(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_bytes) {
-  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
-  return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
-}
-
-Status check_disjoint(const CollArgs& args, size_t src_bytes, size_t dst_bytes) {
-  if (!overlap(args.src, src_bytes, args.dst, dst_bytes)) return Status();
-  return error(UZIP_ERR_INVALID,
-               "%s: source (%zu bytes at %p) and destination (%zu bytes at %p) overlap; they must be "
-               "disjoint, or one of the in-place forms of the call",
-               call_name(args.kind), src_bytes, static_cast<const void*>(args.src), dst_bytes,
-               static_cast<const void*>(args.dst));
 }
 
 Result<CallOptions> read_options(const uzip_options_t* options, const Coll* coll,
@@ -95,81 +61,11 @@ Result<CallKind> kind_of(uzip_coll_t coll) {
     case UZIP_ALLGATHER: return CallKind::kAllgather;
     case UZIP_ALLGATHERV: return CallKind::kAllgatherV;
     case UZIP_BARRIER: return CallKind::kBarrier;
+    case UZIP_BCAST: return CallKind::kBcast;
+    case UZIP_REDUCE: return CallKind::kReduce;
   }
   return error(UZIP_ERR_INVALID, "collective %d does not exist; allowed are 0 to %d",
-               static_cast<int>(coll), static_cast<int>(UZIP_BARRIER));
-}
-
-/// Counts of the v forms, and where this rank's block begins.
-Status read_counts(const size_t* counts, const CallContext& context, CollArgs& args, size_t* own_offset) {
-  if (!counts) return error(UZIP_ERR_INVALID, "%s: counts is NULL; it must have %d entries",
-                            call_name(args.kind), context.size);
-  args.counts = {counts, static_cast<size_t>(context.size)};
-  args.count = 0;
-  for (int r = 0; r < context.size; ++r) {
-    if (r == context.rank) *own_offset = args.count;
-    if (__builtin_add_overflow(args.count, counts[r], &args.count))
-      return error(UZIP_ERR_INVALID, "%s: the counts add up to more than memory can hold",
-                   call_name(args.kind));
-  }
-  return Status();
-}
-
-Status bind_allreduce(const void* src, void* dst, CollArgs& args) {
-  UZIP_ASSIGN_OR_RETURN(const size_t bytes, total_bytes(args.count, 1, args.type));
-  if (src == UZIP_IN_PLACE) src = dst;
-  UZIP_RETURN_IF_ERROR(check_buffer(src, bytes, "src"));
-  UZIP_RETURN_IF_ERROR(check_buffer(dst, bytes, "dst"));
-  args.in_place = src == dst;
-  args.src = static_cast<const std::byte*>(src);
-  args.dst = static_cast<std::byte*>(dst);
-  return args.in_place ? Status() : check_disjoint(args, bytes, bytes);
-}
-
-/// The two collectives with one block per rank on one side: `blocked` is that side, `own` the single block.
-struct BlockedSizes {
-  size_t blocked, own, own_offset;  // bytes
-};
-
-Status bind_reduce_scatter(const void* src, void* dst, const BlockedSizes& size, CollArgs& args) {
-  args.result_moves = src == UZIP_IN_PLACE || (src == dst && size.blocked != size.own);
-  if (src == UZIP_IN_PLACE) src = dst;
-  UZIP_RETURN_IF_ERROR(check_buffer(src, size.blocked, "src"));
-  UZIP_RETURN_IF_ERROR(check_buffer(dst, size.own, "dst"));
-  args.src = static_cast<const std::byte*>(src);
-  args.dst = static_cast<std::byte*>(dst);
-  if (args.result_moves) args.dst += size.own_offset;
-  args.in_place = size.own && args.dst == args.src + size.own_offset;
-  return args.in_place || args.result_moves ? Status() : check_disjoint(args, size.blocked, size.own);
-}
-
-Status bind_allgather(const void* src, void* dst, const BlockedSizes& size, CollArgs& args) {
-  UZIP_RETURN_IF_ERROR(check_buffer(dst, size.blocked, "dst"));
-  args.dst = static_cast<std::byte*>(dst);
-  if (src == UZIP_IN_PLACE) src = args.dst + size.own_offset;
-  UZIP_RETURN_IF_ERROR(check_buffer(src, size.own, "src"));
-  args.src = static_cast<const std::byte*>(src);
-  args.in_place = size.own && args.src == args.dst + size.own_offset;
-  return args.in_place ? Status() : check_disjoint(args, size.own, size.blocked);
-}
-
-Status bind_blocked(const uzip_coll_args_t& user, const CallContext& context, CollArgs& args) {
-  const size_t ranks = static_cast<size_t>(context.size), rank = static_cast<size_t>(context.rank);
-  const size_t element = datatype_size(args.type);
-  BlockedSizes size{};
-  if (args.kind == CallKind::kReduceScatterV || args.kind == CallKind::kAllgatherV) {
-    size_t own_offset = 0;
-    UZIP_RETURN_IF_ERROR(read_counts(user.counts, context, args, &own_offset));
-    UZIP_ASSIGN_OR_RETURN(size.blocked, total_bytes(args.count, 1, args.type));
-    size.own = args.counts[rank] * element;
-    size.own_offset = own_offset * element;
-  } else {
-    UZIP_ASSIGN_OR_RETURN(size.blocked, total_bytes(args.count, ranks, args.type));
-    size.own = args.count * element;
-    size.own_offset = size.own * rank;
-  }
-  return coll_of(args.kind) == Coll::kAllgather ? bind_allgather(user.src, user.dst, size, args)
-                                                : bind_reduce_scatter(user.src, user.dst, size, args);
+               static_cast<int>(coll), static_cast<int>(UZIP_REDUCE));
 }
 
 Result<CollArgs> validate_point_to_point(CallKind kind, size_t count, DataType type, int peer, int tag,
@@ -207,6 +103,8 @@ const char* call_name(CallKind kind) {
     case CallKind::kBarrier: return "barrier";
     case CallKind::kSend: return "send";
     case CallKind::kRecv: return "recv";
+    case CallKind::kBcast: return "bcast";
+    case CallKind::kReduce: return "reduce";
   }
   return "unknown call";
 }
@@ -218,6 +116,8 @@ Coll coll_of(CallKind kind) {
     case CallKind::kAllgather:
     case CallKind::kAllgatherV: return Coll::kAllgather;
     case CallKind::kBarrier: return Coll::kBarrier;
+    case CallKind::kBcast: return Coll::kBcast;
+    case CallKind::kReduce: return Coll::kReduce;
     default: return Coll::kAllreduce;
   }
 }
@@ -258,9 +158,13 @@ Result<CollArgs> validate_collective(const uzip_coll_args_t& user, const CallCon
     UZIP_RETURN_IF_ERROR(check_op(user.op));
     args.op = user.op;
   }
-  args.count = user.count;
-  UZIP_RETURN_IF_ERROR(args.kind == CallKind::kAllreduce ? bind_allreduce(user.src, user.dst, args)
-                                                         : bind_blocked(user, context, args));
+  if (is_rooted(coll)) {
+    if (user.root < 0 || user.root >= context.size)
+      return error(UZIP_ERR_INVALID, "%s: root %d does not exist; the communicator has ranks 0 to %d",
+                   call_name(args.kind), user.root, context.size - 1);
+    args.root = user.root;
+  }
+  UZIP_RETURN_IF_ERROR(bind_buffers(user, context, args));
   return result;
 }
 

@@ -26,6 +26,8 @@ enum class CallKind : uint8_t {
   kBarrier = 6,
   kSend = 7,
   kRecv = 8,
+  kBcast = 9,
+  kReduce = 10,
 };
 /// "allreduce"; "unknown call" for a value that is not one.
 const char* call_name(CallKind kind);
@@ -33,7 +35,11 @@ const char* call_name(CallKind kind);
 inline bool is_point_to_point(CallKind kind) { return kind == CallKind::kSend || kind == CallKind::kRecv; }
 inline bool is_reduction(CallKind kind) {
   return kind == CallKind::kAllreduce || kind == CallKind::kReduceScatter ||
-         kind == CallKind::kReduceScatterV;
+         kind == CallKind::kReduceScatterV || kind == CallKind::kReduce;
+}
+/// The v forms whose counts all ranks know.
+inline bool has_counts(CallKind kind) {
+  return kind == CallKind::kReduceScatterV || kind == CallKind::kAllgatherV;
 }
 
 /// A codec and how hard it tries, by name: "auto", "raw", "lev", "lev:fastest", "lev:smallest".
@@ -62,6 +68,7 @@ struct CollArgs {
   ReduceOp op = UZIP_SUM;
   bool in_place = false;
   bool result_moves = false;     ///< reduce_scatter in MPI's in-place form: the result goes to the front of dst
+  int root = 0;                  ///< rooted collectives
   int peer = -1;                 ///< point to point: the other rank
   uint32_t tag = 0;
   const std::byte* src = nullptr;
@@ -78,7 +85,6 @@ struct CallContext {
   int size = 1;
   const CallOptions* defaults = nullptr;  ///< by kind of collective, kCollCount of them
 };
-inline constexpr int kCollCount = 4;
 
 /// The collective behind a call; must not be point to point.
 Coll coll_of(CallKind kind);

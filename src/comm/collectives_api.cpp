@@ -8,8 +8,8 @@ namespace uzip {
 namespace {
 
 uzip_coll_args_t describe(uzip_coll_t coll, const void* src, void* dst, size_t count, const size_t* counts,
-                          uzip_dtype_t dtype, uzip_op_t op) {
-  return {sizeof(uzip_coll_args_t), coll, src, dst, count, counts, dtype, op, nullptr, nullptr};
+                          uzip_dtype_t dtype, uzip_op_t op, int root = 0) {
+  return {sizeof(uzip_coll_args_t), coll, src, dst, count, counts, dtype, op, nullptr, nullptr, root};
 }
 
 }  // namespace
@@ -66,6 +66,25 @@ uzip_status_t uzip_allgatherv(const void* src, void* dst, const size_t* counts, 
 uzip_status_t uzip_iallgatherv(const void* src, void* dst, const size_t* counts, uzip_dtype_t dtype,
                                uzip_comm_t comm, uzip_request_t* request) {
   return start_collective(describe(UZIP_ALLGATHERV, src, dst, 0, counts, dtype, UZIP_SUM), comm, request);
+}
+
+uzip_status_t uzip_bcast(void* buffer, size_t count, uzip_dtype_t dtype, int root, uzip_comm_t comm) {
+  return run_collective(describe(UZIP_BCAST, buffer, buffer, count, nullptr, dtype, UZIP_SUM, root), comm);
+}
+
+uzip_status_t uzip_ibcast(void* buffer, size_t count, uzip_dtype_t dtype, int root, uzip_comm_t comm,
+                          uzip_request_t* request) {
+  return start_collective(describe(UZIP_BCAST, buffer, buffer, count, nullptr, dtype, UZIP_SUM, root), comm, request);
+}
+
+uzip_status_t uzip_reduce(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op, int root,
+                          uzip_comm_t comm) {
+  return run_collective(describe(UZIP_REDUCE, src, dst, count, nullptr, dtype, op, root), comm);
+}
+
+uzip_status_t uzip_ireduce(const void* src, void* dst, size_t count, uzip_dtype_t dtype, uzip_op_t op, int root,
+                           uzip_comm_t comm, uzip_request_t* request) {
+  return start_collective(describe(UZIP_REDUCE, src, dst, count, nullptr, dtype, op, root), comm, request);
 }
 
 uzip_status_t uzip_barrier(uzip_comm_t comm) {

@@ -43,7 +43,7 @@ Communicator::~Communicator() {
 Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& args) {
   const auto matches = [&](const CallShape& shape) {
     return shape.kind == args.kind && shape.count == args.count && shape.type == args.type &&
-           shape.in_place == args.in_place && shape.options == args.options &&
+           shape.in_place == args.in_place && shape.root == args.root && shape.options == args.options &&
            std::equal(shape.counts.begin(), shape.counts.end(), args.counts.begin(), args.counts.end());
   };
   for (size_t i = 0; i < plans_.size(); ++i) {
@@ -54,7 +54,7 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   }
   const int ranks = is_point_to_point(args.kind) ? 1 : size();
   CallShape shape{args.kind,  args.type, args.in_place, ranks, args.count, {args.counts.begin(), args.counts.end()},
-                  args.options};
+                  args.root,  args.options};
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
   prepared->direct = DirectExchange::suits(prepared->plan);
@@ -204,7 +204,7 @@ Status Communicator::check_stamp(const Request& request, const MessageHead& head
   if (head.frame.count > 0) call += std::string(" of ") + datatype_info(static_cast<DataType>(head.frame.type)).name;
   if (ours.coll == theirs.coll && ours.op == theirs.op && ours.count == theirs.count &&
       (head.frame.count == 0 || head.frame.type == static_cast<uint8_t>(request.type())))
-    call += " with another algorithm, codec, chunk size or counts";
+    call += " with another algorithm, codec, chunk size, counts or root";
   return error(UZIP_ERR_MISMATCH, "rank %u called %s where rank %d called this", head.envelope.source,
                call.c_str(), rank_);
 }

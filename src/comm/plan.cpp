@@ -20,6 +20,7 @@ void Plan::round_shape(uint32_t round, Shape& result) const {
   result.coll = coll();
   result.size = shape.size;
   result.in_place = shape.in_place;
+  result.root = shape.root;
   const size_t ranks = static_cast<size_t>(shape.size), begin = size_t{round} * chunk;
   if (point_to_point()) {
     // One message from one rank to another, whoever they are.
@@ -27,7 +28,7 @@ void Plan::round_shape(uint32_t round, Shape& result) const {
     result.counts = {std::min(shape.count - begin, chunk), 0};
   } else if (shape.kind == CallKind::kBarrier) {
     result.counts.assign(ranks, 0);
-  } else if (shape.kind == CallKind::kAllreduce) {
+  } else if (is_of_vectors(result.coll)) {
     result.counts = even_shares(std::min(shape.count - begin * ranks, chunk * ranks), shape.size);
   } else if (shape.counts.empty()) {
     result.counts.assign(ranks, std::min(shape.count - begin, chunk));
@@ -49,6 +50,7 @@ uint16_t Plan::compute_digest() const {
   mix(hash, codec ? codec->id : kCodecRaw);
   mix(hash, chunk);
   mix(hash, split_rounds);
+  mix(hash, static_cast<uint64_t>(shape.root));
   for (size_t count : shape.counts) mix(hash, count);
   return static_cast<uint16_t>(hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48);
 }

@@ -20,6 +20,7 @@ struct CallShape {
   int size = 1;
   size_t count = 0;             ///< per rank; the v forms: the sum
   std::vector<size_t> counts;   ///< the v forms only
+  int root = 0;                 ///< rooted collectives
   CallOptions options;
 
   bool operator==(const CallShape&) const = default;
@@ -39,13 +40,9 @@ class Plan {
 
   Coll coll() const { return coll_of(shape.kind); }
   bool point_to_point() const { return is_point_to_point(shape.kind); }
+  /// Whether the call's buffers are vectors that the ranks divide among them in each round.
+  bool of_vectors() const { return !point_to_point() && is_of_vectors(coll()); }
   bool split(uint32_t round) const { return codec && round < split_rounds; }
-
-  /// Whether the slot is the caller's buffer that holds one block for each rank (see Shape).
-  bool blocked(Slot slot) const {
-    return (coll() == Coll::kReduceScatter && slot == Slot::kInput) ||
-           (coll() == Coll::kAllgather && slot == Slot::kOutput);
-  }
 
   /// The shape that the schedule of a round is built for.
   Shape round_shape(uint32_t round) const;

@@ -141,9 +141,9 @@ bool Request::done() const {
 
 std::byte* Request::base(Slot slot, uint32_t round) const {
   const Plan& plan = prepared_->plan;
-  if (plan.blocked(slot)) return nullptr;
+  if (!plan.point_to_point() && layout_of(plan.coll(), slot, rank() == plan.shape.root) == Layout::kBlocks) return nullptr;
   auto* begin = slot == Slot::kInput ? const_cast<std::byte*>(args_.src) : args_.dst;
-  const size_t ranks = plan.shape.kind == CallKind::kAllreduce ? static_cast<size_t>(plan.shape.size) : 1;
+  const size_t ranks = plan.of_vectors() ? static_cast<size_t>(plan.shape.size) : 1;
   return begin + size_t{round} * plan.chunk * ranks * datatype_size(args_.type);
 }
 

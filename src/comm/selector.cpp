@@ -59,6 +59,7 @@ Status Selector::choose_codec(Plan& plan) const {
   // Shared memory moves bytes faster than any codec; on a network fewer bytes win.
   if (link_.shared_memory || !codable) return Status();
   const size_t threshold = config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes;
+  // What one rank sends another at a time, about: of an all-reduce and of the v forms a rank's share.
   const bool divided = shape.kind == CallKind::kAllreduce || !shape.counts.empty();
   const size_t share = divided ? shape.count / static_cast<size_t>(shape.size) : shape.count;
   const Codec* codec = find_codec("lev");
@@ -76,7 +77,7 @@ void Selector::choose_rounds(Plan& plan) const {
     bytes = std::clamp(kRoundBytes / (kPlacesPerShare * ranks), kSmallestChunkBytes, bytes);
   }
   size_t block = shape.count;  // elements of the largest block of the whole call
-  if (shape.kind == CallKind::kAllreduce) block = (shape.count + ranks - 1) / ranks;
+  if (plan.of_vectors()) block = (shape.count + ranks - 1) / ranks;
   if (!shape.counts.empty()) block = *std::max_element(shape.counts.begin(), shape.counts.end());
 
   plan.chunk = std::clamp<size_t>(bytes / element, 1, std::max<size_t>(block, 1));
@@ -113,8 +114,12 @@ Status Selector::choose_algorithm(Plan& plan) const {
     plan.algorithm = wanted;
     return Status();
   }
-  const CostModel model = cost_model();
-  const double bytes = static_cast<double>(first.total() * datatype_size(plan.shape.type));
+  // All rounds together: rounds hide each other's latencies, and pipelines do not run dry between them.
+  CostModel model = cost_model();
+  const double element = static_cast<double>(datatype_size(plan.shape.type));
+  model.chunk_bytes = static_cast<double>(plan.chunk) * element;
+  const bool per_rank = !plan.of_vectors() && plan.shape.counts.empty();
+  const double bytes = static_cast<double>(plan.shape.count) * element * (per_rank ? plan.shape.size : 1);
   double best = 0;
   for (const Algorithm* algorithm : algorithms()) {
     if (algorithm->coll != first.coll || !algorithm->supports(first)) continue;

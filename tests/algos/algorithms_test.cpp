@@ -94,7 +94,7 @@ TEST(Algorithms, AreFoundByTheirNames) {
   for (const Algorithm* algorithm : algorithms()) {
     EXPECT_EQ(find_algorithm(algorithm->coll, algorithm->name), algorithm);
     EXPECT_GT(std::string(algorithm->summary).size(), 20u);
-    for (int coll = 0; coll < 4; ++coll) {
+    for (int coll = 0; coll < kCollCount; ++coll) {
       EXPECT_EQ(algorithm->supports(even_shape(static_cast<Coll>(coll), 4, 16)),
                 static_cast<Coll>(coll) == algorithm->coll);
     }

@@ -33,10 +33,10 @@ std::string print_rank(const Algorithm& algorithm, const Shape& shape, Form form
 
 std::string print_algorithm(const Algorithm& algorithm) {
   std::string text = std::string("# ") + algorithm.summary + "\n\n";
-  const bool blocks = algorithm.coll != Coll::kAllreduce;
-  const Shape four = even_shape(algorithm.coll, 4, blocks ? 4 : 16);
+  const Shape four = even_shape(algorithm.coll, 4, is_of_vectors(algorithm.coll) ? 16 : 4);
   Shape three = even_shape(algorithm.coll, 3, 0, true);
   if (algorithm.coll != Coll::kBarrier) three.counts = {3, 0, 2};
+  if (is_rooted(algorithm.coll)) three.root = 1;
   text += print_rank(algorithm, four, Form::kPlain, 0);
   if (algorithm.coll == Coll::kBarrier) return text + print_rank(algorithm, three, Form::kPlain, 2);
   text += print_rank(algorithm, four, Form::kLowered, 0);

@@ -30,7 +30,8 @@ class CollArgsTest : public testing::Test {
                             UZIP_FP32,
                             UZIP_SUM,
                             nullptr,
-                            nullptr};
+                            nullptr,
+                            0};
 
   Result<CollArgs> validate() { return validate_collective(call_, kContext); }
   void expect_refused(const char* said, StatusCode code = UZIP_ERR_INVALID) {
@@ -49,8 +50,8 @@ TEST_F(CollArgsTest, RefusesWhatIsUnknown) {
   call_.struct_size = sizeof call_ + 8;
   expect_refused("struct_size");
   call_.struct_size = sizeof call_;
-  call_.coll = static_cast<uzip_coll_t>(6);
-  expect_refused("collective 6");
+  call_.coll = static_cast<uzip_coll_t>(8);
+  expect_refused("collective 8");
   call_.coll = static_cast<uzip_coll_t>(-1);
   expect_refused("collective -1");
   call_.coll = UZIP_ALLREDUCE;

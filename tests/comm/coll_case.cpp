@@ -39,18 +39,19 @@ void store_bits(std::vector<unsigned char>& array, size_t index, size_t size, ui
 }  // namespace
 
 CollCase::CollCase(const CaseShape& shape)
-    : shape_(shape), element_(uzip_dtype_size(shape.type)), ranks_(shape.counts.size()) {
+    : shape_(shape),
+      facts_(facts_of(shape.coll)),
+      element_(uzip_dtype_size(shape.type)),
+      ranks_(shape.counts.size()) {
   reset();
 }
 
-bool CollCase::is_v() const {
-  return shape_.coll == UZIP_ALLGATHERV || shape_.coll == UZIP_REDUCE_SCATTERV;
-}
-bool CollCase::gathers() const {
-  return shape_.coll == UZIP_ALLGATHERV || shape_.coll == UZIP_ALLGATHER;
+size_t CollCase::bytes_of(Holds holds, size_t rank) const {
+  if (holds == Holds::kNothing) return 0;
+  return (holds == Holds::kOwnBlock ? shape_.counts[rank] : total()) * element_;
 }
 size_t CollCase::total() const {
-  if (shape_.coll == UZIP_ALLREDUCE) return shape_.counts[0];
+  if (facts_.src == Holds::kVector) return shape_.counts[0];
   return std::accumulate(shape_.counts.begin(), shape_.counts.end(), size_t{0});
 }
 size_t CollCase::block_begin(size_t rank) const {
@@ -73,9 +74,9 @@ double CollCase::exact_value(size_t rank, size_t index) const {
   return rank >= 8 ? 0 : static_cast<double>(draw % 3) - 1;
 }
 
-double CollCase::reduced_value(size_t index) const {
+double CollCase::reduced_value(size_t index, size_t end_rank) const {
   double value = exact_value(0, index);
-  for (size_t r = 1; r < ranks_.size(); ++r) {
+  for (size_t r = 1; r < end_rank; ++r) {
     const double next = exact_value(r, index);
     switch (shape_.op) {
       case UZIP_PROD:
@@ -97,7 +98,7 @@ double CollCase::reduced_value(size_t index) const {
 }
 
 void CollCase::fill_input(size_t rank) {
-  const size_t count = gathers() ? shape_.counts[rank] : total();
+  const size_t count = bytes_of(src_of(rank), rank) / element_;
   std::vector<unsigned char>& input = ranks_[rank].input;
   input.assign(count * element_, 0);
   std::mt19937_64 random(shape_.seed * 1000 + rank);
@@ -127,57 +128,56 @@ unsigned char* CollCase::guarded(std::vector<unsigned char>& memory, size_t byte
 void CollCase::place(Rank& rank, size_t index) {
   constexpr Placement kTurns[] = {Placement::kApart, Placement::kOwnBlock, Placement::kInPlace};
   rank.placement = shape_.placement == Placement::kMixed ? kTurns[index % 3] : shape_.placement;
-  const size_t all = total() * element_, own = shape_.counts[index] * element_;
-  const size_t begin = block_begin(index) * element_;
+  const Holds src = src_of(index), dst = dst_of(index);
+  if (src == Holds::kNothing || dst == Holds::kNothing) rank.placement = Placement::kApart;
   const size_t skew = index % 5 * element_;  // whole elements, but not vectors
-  const size_t bytes[] = {gathers() ? own : all,
-                          gathers() || shape_.coll == UZIP_ALLREDUCE ? all : own};
-  rank.src_bytes = bytes[0];
-  rank.dst_bytes = bytes[1];
+  rank.src_bytes = bytes_of(src, index);
+  rank.dst_bytes = bytes_of(dst, index);
   if (rank.placement == Placement::kApart) {
     rank.src = guarded(rank.memory[0], rank.src_bytes, skew);
     rank.dst = guarded(rank.memory[1], rank.dst_bytes, skew + element_);
   } else {
     unsigned char* whole = guarded(rank.memory[0], std::max(rank.src_bytes, rank.dst_bytes), skew);
-    const size_t offset = shape_.coll == UZIP_ALLREDUCE ? 0 : begin;
-    rank.src = gathers() ? whole + offset : whole;
-    rank.dst = gathers() || rank.placement == Placement::kInPlace ? whole : whole + offset;
+    unsigned char* own = src == dst ? whole : whole + block_begin(index) * element_;
+    rank.src = src == Holds::kOwnBlock ? own : whole;
+    // As in MPI, the result of an in-place reduce-scatter goes to the front.
+    const bool moves = facts_.reduces && rank.placement == Placement::kInPlace;
+    rank.dst = dst == Holds::kOwnBlock && !moves ? own : whole;
   }
   if (!rank.input.empty()) std::memcpy(rank.src, rank.input.data(), rank.input.size());
 }
 
 uzip_coll_args_t CollCase::args(int rank, const uzip_options_t* options) {
   const Rank& r = ranks_[static_cast<size_t>(rank)];
-  const void* src = r.placement == Placement::kInPlace ? UZIP_IN_PLACE : r.src;
-  const size_t count = is_v() ? 0 : shape_.counts[0];
-  return {sizeof(uzip_coll_args_t),
-          shape_.coll,
-          src,
-          r.dst,
-          count,
-          is_v() ? shape_.counts.data() : nullptr,
-          shape_.type,
-          shape_.op,
-          options,
-          nullptr};
+  uzip_coll_args_t args = {};
+  args.struct_size = sizeof args;
+  args.coll = shape_.coll;
+  args.src = r.placement == Placement::kInPlace ? UZIP_IN_PLACE : r.src;
+  args.dst = r.dst;
+  args.count = facts_.has_counts ? 0 : shape_.counts[0];
+  args.counts = facts_.has_counts ? shape_.counts.data() : nullptr;
+  args.dtype = shape_.type;
+  args.op = shape_.op;
+  args.options = options;
+  args.root = shape_.root;
+  return args;
 }
 
 const unsigned char* CollCase::result(size_t rank) const { return ranks_[rank].dst; }
 
-size_t CollCase::result_bytes(size_t rank) const {
-  return (gathers() || shape_.coll == UZIP_ALLREDUCE ? total() : shape_.counts[rank]) * element_;
-}
+size_t CollCase::result_bytes(size_t rank) const { return ranks_[rank].dst_bytes; }
 
 std::vector<unsigned char> CollCase::expected(size_t rank) const {
   std::vector<unsigned char> bytes;
-  if (gathers()) {
+  if (shape_.coll == UZIP_BCAST) return ranks_[static_cast<size_t>(shape_.root)].input;
+  if (!facts_.reduces) {
     for (const Rank& r : ranks_) bytes.insert(bytes.end(), r.input.begin(), r.input.end());
     return bytes;
   }
   bytes.resize(result_bytes(rank));
-  const size_t begin = shape_.coll == UZIP_ALLREDUCE ? 0 : block_begin(rank);
+  const size_t begin = facts_.dst == Holds::kOwnBlock ? block_begin(rank) : 0;
   for (size_t i = 0; i < bytes.size() / element_; ++i) {
-    naive::store(shape_.type, bytes.data(), i, reduced_value(begin + i));
+    naive::store(shape_.type, bytes.data(), i, reduced_value(begin + i, ranks_.size()));
   }
   return bytes;
 }
@@ -193,7 +193,8 @@ bool CollCase::guards_hold(const Rank& rank) const {
 }
 
 std::string CollCase::check_result(size_t rank) const {
-  if (gathers() || shape_.values == Values::kExact) {
+  if (dst_of(rank) == Holds::kNothing) return "";
+  if (!facts_.reduces || shape_.values == Values::kExact) {
     const std::vector<unsigned char> right = expected(rank);
     for (size_t i = 0; i < right.size(); ++i) {
       if (result(rank)[i] != right[i])
@@ -232,9 +233,7 @@ uint64_t CollCase::hash() const {
 }
 
 std::string CollCase::describe() const {
-  constexpr const char* kColls[] = {"allreduce", "reduce_scatter", "reduce_scatterv",
-                                    "allgather", "allgatherv",     "barrier"};
-  std::string text = std::string(kColls[shape_.coll]) + " of " + uzip_dtype_name(shape_.type) +
+  std::string text = std::string(facts_.name) + " of " + uzip_dtype_name(shape_.type) +
                      " (" + uzip_op_name(shape_.op) + "), placement " +
                      std::to_string(static_cast<int>(shape_.placement)) + ", counts";
   for (size_t count : shape_.counts) text += " " + std::to_string(count);

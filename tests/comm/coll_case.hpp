@@ -2,6 +2,8 @@
 // come out, by a naive opinion that shares no code with src/.
 #pragma once
 
+#include "support/coll_facts.hpp"
+
 #include <uzipcoll/uzipcoll.h>
 
 #include <cstddef>
@@ -15,7 +17,7 @@ namespace uzip {
 enum class Placement {
   kApart,
   kInPlace,   ///< UZIP_IN_PLACE
-  kOwnBlock,  ///< source and destination meet in the own block; all-reduce: src == dst
+  kOwnBlock,  ///< source and destination meet in the own block; if they are alike: src == dst
   kMixed,     ///< each rank another of the above
 };
 inline constexpr Placement kPlacements[] = {Placement::kApart, Placement::kInPlace,
@@ -35,6 +37,7 @@ struct CaseShape {
   Placement placement = Placement::kApart;
   Values values = Values::kExact;
   uint64_t seed = 1;
+  int root = 0;
 };
 
 class CollCase {
@@ -65,8 +68,9 @@ class CollCase {
     Placement placement = Placement::kApart;
   };
 
-  bool is_v() const;
-  bool gathers() const;
+  Holds src_of(size_t rank) const { return facts_.src_of(static_cast<int>(rank), shape_.root); }
+  Holds dst_of(size_t rank) const { return facts_.dst_of(static_cast<int>(rank), shape_.root); }
+  size_t bytes_of(Holds holds, size_t rank) const;
   size_t total() const;
   size_t block_begin(size_t rank) const;
   void fill_input(size_t rank);
@@ -76,11 +80,12 @@ class CollCase {
   size_t result_bytes(size_t rank) const;
   std::vector<unsigned char> expected(size_t rank) const;
   double exact_value(size_t rank, size_t index) const;
-  double reduced_value(size_t index) const;
+  double reduced_value(size_t index, size_t end_rank) const;
   std::string check_result(size_t rank) const;
   bool guards_hold(const Rank& rank) const;
 
   const CaseShape shape_;
+  const CollFacts& facts_;
   const size_t element_;
   std::vector<Rank> ranks_;
 };

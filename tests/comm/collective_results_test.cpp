@@ -20,7 +20,8 @@ constexpr uzip_dtype_t kTypes[] = {UZIP_BF16,  UZIP_FP32,       UZIP_FP64,
                                    UZIP_INT32, UZIP_FP8_E4M3FN, UZIP_FP8_E5M2};
 constexpr uzip_op_t kOps[] = {UZIP_SUM, UZIP_PROD, UZIP_MIN, UZIP_MAX, UZIP_AVG};
 constexpr uzip_coll_t kColls[] = {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTER, UZIP_REDUCE_SCATTERV,
-                                  UZIP_ALLGATHER, UZIP_ALLGATHERV};
+                                  UZIP_ALLGATHER, UZIP_ALLGATHERV,     UZIP_BCAST,
+                                  UZIP_REDUCE};
 
 /// Ways of coding; the last cuts the first pieces in two.
 struct Coding {
@@ -29,21 +30,20 @@ struct Coding {
 };
 constexpr Coding kCodings[] = {{"raw", -1}, {"lev", 0}, {"lev", 1}, {"lev:fastest", -1}};
 
-Coll coll_behind(uzip_coll_t coll) {
-  if (coll == UZIP_ALLREDUCE) return Coll::kAllreduce;
-  return coll == UZIP_ALLGATHER || coll == UZIP_ALLGATHERV ? Coll::kAllgather
-                                                           : Coll::kReduceScatter;
-}
-
 std::vector<const char*> algorithms_of(uzip_coll_t coll) {
+  std::string name = facts_of(coll).name;
+  if (facts_of(coll).has_counts) name.pop_back();  // the v forms share them
   std::vector<const char*> names;
   for (const Algorithm* algorithm : algorithms()) {
-    if (algorithm->coll == coll_behind(coll)) names.push_back(algorithm->name);
+    if (coll_name(algorithm->coll) == name) names.push_back(algorithm->name);
   }
   return names;
 }
 
-bool is_v(uzip_coll_t coll) { return coll == UZIP_ALLGATHERV || coll == UZIP_REDUCE_SCATTERV; }
+bool is_v(uzip_coll_t coll) { return facts_of(coll).has_counts; }
+
+/// Another one each turn; collectives without a root do not look at it.
+int root_of(size_t turn, int ranks) { return static_cast<int>(turn * 7 % static_cast<size_t>(ranks)); }
 
 /// Counts around everything that can go wrong for rounds of 64 elements a rank.
 std::vector<std::vector<size_t>> awkward_counts(uzip_coll_t coll, int ranks) {
@@ -111,7 +111,8 @@ TEST_P(Collectives, AreRightForAwkwardCounts) {
           const Coding& coding = kCodings[turn % std::size(kCodings)];
           const uzip_op_t op = kOps[turn / 3 % std::size(kOps)];
           const Placement placement = kPlacements[turn / 7 % std::size(kPlacements)];
-          CollCase test({coll, type, op, counts, placement, Values::kExact, turn});
+          CollCase test({coll, type, op, counts, placement, Values::kExact, turn,
+                         root_of(turn, ranks)});
           const auto options = make_options(algorithm, coding, 64 * uzip_dtype_size(type));
           ASSERT_EQ(run_case(job, test, options), "");
           ++turn;
@@ -135,7 +136,8 @@ TEST_P(Collectives, AreRightForCodedPieces) {
         std::vector<size_t> counts(static_cast<size_t>(ranks), 20001);
         if (is_v(coll)) counts[turn % counts.size()] = 70;
         const Placement placement = kPlacements[turn / 5 % std::size(kPlacements)];
-        CollCase test({coll, type, UZIP_SUM, counts, placement, Values::kExact, turn});
+        CollCase test({coll, type, UZIP_SUM, counts, placement, Values::kExact, turn,
+                       root_of(turn, ranks)});
         ASSERT_EQ(run_case(job, test, make_options(algorithm, coding, 32768)), "");
         ++turn;
       }
@@ -149,13 +151,16 @@ TEST_P(Collectives, MovesKeepEveryBit) {
   const int ranks = GetParam();
   LoopbackJob job(ranks, stormy_wire(200 + static_cast<uint64_t>(ranks)));
   size_t turn = 0;
-  for (uzip_coll_t coll : {UZIP_ALLGATHER, UZIP_ALLGATHERV}) {
+  for (uzip_coll_t coll : kColls) {
+    if (facts_of(coll).reduces) continue;
     for (const char* algorithm : algorithms_of(coll)) {
       for (const Coding& coding : kCodings) {
         for (uzip_dtype_t type : kTypes) {
           std::vector<size_t> counts(static_cast<size_t>(ranks), 5000);
           if (is_v(coll)) counts.back() = 4711;
-          CollCase test({coll, type, UZIP_SUM, counts, Placement::kApart, Values::kBits, ++turn});
+          CollCase test({coll, type, UZIP_SUM, counts, Placement::kApart, Values::kBits, turn,
+                         root_of(turn, ranks)});
+          ++turn;
           ASSERT_EQ(run_case(job, test, make_options(algorithm, coding, 16384)), "");
         }
       }
@@ -169,7 +174,7 @@ TEST_P(Collectives, SameCallSameBits) {
   LoopbackJob calm(ranks, quiet_wire());
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     LoopbackJob stormy(ranks, stormy_wire(300 + seed));
-    for (uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTERV}) {
+    for (uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTERV, UZIP_REDUCE}) {
       for (const char* algorithm : algorithms_of(coll)) {
         for (Values values : {Values::kSmooth, Values::kBits}) {
           const uzip_dtype_t type = kTypes[(seed + (values == Values::kBits)) % 3];

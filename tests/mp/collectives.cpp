@@ -1,6 +1,7 @@
 // Every collective x type x operation x count x in place x algorithm x codec between real ranks, each element
 // compared as bits with a naive reference, guard bands and untouched sources included.
 #include "mp/mp_world.hpp"
+#include "support/coll_facts.hpp"
 #include "support/naive_types.hpp"
 
 #include <cstdio>
@@ -11,6 +12,9 @@
 
 namespace {
 
+using uzip::CollFacts;
+using uzip::facts_of;
+using uzip::Holds;
 using Bytes = std::vector<unsigned char>;
 
 constexpr size_t kGuard = 64;
@@ -23,6 +27,7 @@ struct Case {
   size_t count = 0;  // per rank; the v forms: of the longest block
   int in_place = 0;  // 0 no, 1 UZIP_IN_PLACE, 2 by address
   uzip_options_t options = UZIP_OPTIONS_INIT;
+  int root = 0;
 };
 
 /// Small integers, so that sums are exact in every type, and varied enough to show a wrong index.
@@ -76,7 +81,7 @@ struct Blocks {
 
 /// Equal blocks, or in the v forms blocks of many lengths, some empty.
 Blocks blocks_of(const Case& c, int size) {
-  const bool v = c.coll == UZIP_REDUCE_SCATTERV || c.coll == UZIP_ALLGATHERV;
+  const bool v = facts_of(c.coll).has_counts;
   Blocks blocks;
   for (int r = 0; r < size; ++r) {
     const size_t count = !v ? c.count : r % 3 == 1 ? 0 : c.count * static_cast<size_t>(r + 1) / static_cast<size_t>(size);
@@ -98,24 +103,52 @@ std::string compare(const Case& c, const unsigned char* got, size_t count, const
   return "";
 }
 
+/// What must be at `output` on this rank.
+std::string check(const Case& c, const unsigned char* output, const Blocks& blocks, const mp::World& world) {
+  const CollFacts& facts = facts_of(c.coll);
+  const auto rank = static_cast<size_t>(world.rank);
+  if (facts.dst_of(world.rank, c.root) == Holds::kNothing) return "";
+  if (c.coll == UZIP_BCAST) return compare(c, output, c.count, [&](size_t i) { return value(c, c.root, i); });
+  if (facts.reduces) {
+    const bool own = facts.dst == Holds::kOwnBlock;
+    const size_t begin = own ? blocks.begins[rank] : 0;
+    return compare(c, output, own ? blocks.counts[rank] : c.count,
+                   [&](size_t i) { return reduced(c, world.size, begin + i); });
+  }
+  for (int r = 0; r < world.size; ++r) {
+    const auto from = static_cast<size_t>(r);
+    std::string wrong = compare(c, output + blocks.begins[from] * uzip_dtype_size(c.type), blocks.counts[from],
+                                [&](size_t i) { return value(c, r, i); });
+    if (!wrong.empty()) return "block of rank " + std::to_string(r) + ": " + wrong;
+  }
+  return "";
+}
+
 std::string run(const Case& c, const mp::World& world) {
+  const CollFacts& facts = facts_of(c.coll);
   const size_t element = uzip_dtype_size(c.type);
   const Blocks blocks = blocks_of(c, world.size);
   const auto rank = static_cast<size_t>(world.rank);
-  const bool gather = c.coll == UZIP_ALLGATHER || c.coll == UZIP_ALLGATHERV;
-  const bool all = c.coll == UZIP_ALLREDUCE;
-  const size_t src_count = all ? c.count : gather ? blocks.counts[rank] : blocks.total;
-  const size_t dst_count = all ? c.count : gather ? blocks.total : blocks.counts[rank];
+  const Holds src_holds = facts.src_of(world.rank, c.root), dst_holds = facts.dst_of(world.rank, c.root);
+  const auto count_of = [&](Holds holds) {
+    return holds == Holds::kNothing     ? 0
+           : holds == Holds::kVector   ? c.count
+           : holds == Holds::kOwnBlock ? blocks.counts[rank]
+                                       : blocks.total;
+  };
+  const size_t src_count = count_of(src_holds), dst_count = count_of(dst_holds);
 
   Array src(src_count * element, element), dst(std::max(src_count, dst_count) * element, element);
   unsigned char* input = src.get();
   unsigned char* output = dst.get();
   const void* src_argument = input;
-  if (c.in_place) {
+  const bool in_place = c.in_place && src_holds != Holds::kNothing && dst_holds != Holds::kNothing;
+  if (in_place) {
     // The inputs are where the call expects them in the destination.
-    input = output + (gather ? blocks.begins[rank] * element : 0);
+    const size_t own = blocks.begins[rank] * element;
+    input = output + (src_holds == Holds::kOwnBlock ? own : 0);
     src_argument = c.in_place == 1 ? UZIP_IN_PLACE : input;
-    if (c.in_place == 2 && !gather && !all) output += blocks.begins[rank] * element;
+    if (dst_holds == Holds::kOwnBlock && c.in_place == 2) output += own;
   }
   for (size_t i = 0; i < src_count; ++i) naive::store(c.type, input, i, value(c, world.rank, i));
   const Bytes before(input, input + src_count * element);
@@ -129,27 +162,17 @@ std::string run(const Case& c, const mp::World& world) {
   args.counts = blocks.counts.data();
   args.dtype = c.type;
   args.op = c.op;
+  args.root = c.root;
   args.options = &c.options;
   if (std::string wrong = mp::expect(uzip_coll_run(&args, world.comm), UZIP_OK); !wrong.empty()) return wrong;
 
   if (!src.guards_intact() || !dst.guards_intact()) return "wrote outside the buffers";
-  if (!c.in_place && std::memcmp(before.data(), input, before.size()) != 0) return "changed the source";
-  if (gather) {
-    for (int r = 0; r < world.size; ++r) {
-      const auto from = static_cast<size_t>(r);
-      std::string wrong = compare(c, output + blocks.begins[from] * element, blocks.counts[from],
-                                  [&](size_t i) { return value(c, r, i); });
-      if (!wrong.empty()) return "block of rank " + std::to_string(r) + ": " + wrong;
-    }
-    return "";
-  }
-  const size_t begin = all ? 0 : blocks.begins[rank];
-  return compare(c, output, dst_count, [&](size_t i) { return reduced(c, world.size, begin + i); });
+  if (!in_place && std::memcmp(before.data(), input, before.size()) != 0) return "changed the source";
+  return check(c, output, blocks, world);
 }
 
 std::string name_of(const Case& c) {
-  static const char* const names[] = {"allreduce", "reduce_scatter", "reduce_scatterv", "allgather", "allgatherv"};
-  std::string name = names[c.coll];
+  std::string name = facts_of(c.coll).name;
   name += std::string(" ") + uzip_dtype_name(c.type) + " " + uzip_op_name(c.op);
   name += c.options.algorithm ? std::string(" ") + c.options.algorithm : " auto";
   name += c.options.codec ? std::string(" ") + c.options.codec : "";
@@ -163,6 +186,7 @@ void sweep(mp::World& world, Case c, const std::vector<size_t>& counts) {
   world.test(name_of(c), [&]() -> std::string {
     for (size_t count : counts)
       for (int in_place = 0; in_place < 3; ++in_place) {
+        c.root = static_cast<int>((count + static_cast<size_t>(in_place)) % static_cast<size_t>(world.size));
         c.count = count;
         c.in_place = in_place;
         const std::string wrong = run(c, world);
@@ -174,13 +198,13 @@ void sweep(mp::World& world, Case c, const std::vector<size_t>& counts) {
 }
 
 const uzip_coll_t kColls[] = {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTER, UZIP_REDUCE_SCATTERV, UZIP_ALLGATHER,
-                              UZIP_ALLGATHERV};
+                              UZIP_ALLGATHERV, UZIP_BCAST,          UZIP_REDUCE};
 const uzip_op_t kOps[] = {UZIP_SUM, UZIP_PROD, UZIP_MIN, UZIP_MAX, UZIP_AVG};
-
-bool reduces(uzip_coll_t coll) { return coll <= UZIP_REDUCE_SCATTERV; }
 
 std::vector<const char*> algorithms_of(uzip_coll_t coll) {
   if (coll == UZIP_ALLREDUCE) return {"ring", "two_shot", "one_shot", "recursive_doubling"};
+  if (coll == UZIP_BCAST) return {"scatter_allgather", "binomial", "chain"};
+  if (coll == UZIP_REDUCE) return {"two_shot", "binomial", "chain"};
   return {"ring", "two_shot"};
 }
 
@@ -194,7 +218,7 @@ int main(int argc, char** argv) {
   for (uzip_coll_t coll : kColls)
     for (int type = UZIP_INT8; type <= UZIP_FP8_E5M2; ++type)
       for (uzip_op_t op : kOps) {
-        if (!reduces(coll) && op != UZIP_SUM) continue;
+        if (!facts_of(coll).reduces && op != UZIP_SUM) continue;
         sweep(world, {coll, static_cast<uzip_dtype_t>(type), op}, small);
       }
   // Algorithms and codecs, with pieces that need several rounds and tails.

@@ -1,0 +1,50 @@
+// Pipelined chain broadcast: the vector goes from rank to rank in shares; while one share is on its
+// way to the next rank, the following one arrives.
+//   J. Pjesivac-Grbovic, T. Angskun, G. Bosilca, G. E. Fagg, E. Gabriel, J. J. Dongarra: Performance
+//   Analysis of MPI Collective Operations, Cluster Computing 10(2), 2007 (pipeline, chain).
+// Steps: P-1 hops, then one for each further share (rounds follow each other without a gap).
+// Bytes sent: n at every rank but the last, the minimum. Encoded once, at the root; the others pass
+// the frames on. Scratch: none.
+#include "algos/algorithm.hpp"
+#include "algos/rank_math.hpp"
+#include "algos/schedule_builder.hpp"
+
+namespace uzip {
+namespace {
+
+Schedule build(const Shape& shape, int rank) {
+  const int size = shape.size;
+  const bool first = rank == shape.root;
+  const int next = rank_after(rank, 1, size);
+  ScheduleBuilder builder(shape, rank);
+  for (int share = 0; share < size; ++share) {
+    const Slice output = builder.output_block(share);
+    const Slice value = first ? builder.input_block(share) : output;
+    if (!first) builder.recv(rank_after(rank, -1, size), output);
+    if (next != shape.root) builder.send(value, next);
+    builder.copy(value, output);
+  }
+  return builder.finish();
+}
+
+double cost(const Shape& shape, double bytes, const CostModel& model) {
+  const double share = share_bytes(shape, bytes, model);
+  const double shares = share > 0 ? bytes / share : 1;
+  return model.latency * (shape.size - 1 + kMessageStart * (shares - 1)) +
+         (bytes + share * (shape.size - 2)) * model.ratio * model.seconds_per_byte +
+         bytes * model.codec_per_byte;
+}
+
+}  // namespace
+
+extern const Algorithm bcast_chain = {
+    "chain",
+    Coll::kBcast,
+    "shares follow one another from rank to rank, encoded once: P-1 hops and n bytes at every rank; "
+    "for very large vectors, where neighbours are better connected than others",
+    [](const Shape& shape) { return shape.coll == Coll::kBcast; },
+    build,
+    cost,
+};
+
+}  // namespace uzip

@@ -1,0 +1,42 @@
+// The binomial tree of a rooted collective: rank v places after the root is the child of the rank
+// that has v's lowest one bit cleared. So the subtree of v holds v and the next ranks, as many as
+// that bit says.
+#pragma once
+
+#include "algos/rank_math.hpp"
+#include "algos/schedule.hpp"
+
+#include <algorithm>
+
+namespace uzip {
+
+class BinomialTree {
+ public:
+  BinomialTree(const Shape& shape, int rank)
+      : size_(shape.size), root_(shape.root), place_(rank_after(rank, -shape.root, shape.size)) {}
+
+  bool is_root() const { return place_ == 0; }
+  /// How many places after the root, going around.
+  int place() const { return place_; }
+  int parent() const { return rank_at(place_ & (place_ - 1)); }
+  /// The k-th child is 2^k places after its parent.
+  int child(int k) const { return rank_at(place_ + (1 << k)); }
+  int children() const {
+    int count = 0;
+    while ((place_ & (1 << count)) == 0 && place_ + (1 << count) < size_) ++count;
+    return count;
+  }
+  /// Ranks in the subtree of the k-th child, and of this rank, itself included.
+  int descendants(int k) const { return std::min(1 << k, size_ - place_ - (1 << k)); }
+  int descendants() const {
+    return is_root() ? size_ : std::min(place_ & -place_, size_ - place_);
+  }
+  int rank_at(int place) const { return rank_after(root_, place, size_); }
+
+ private:
+  int size_;
+  int root_;
+  int place_;
+};
+
+}  // namespace uzip

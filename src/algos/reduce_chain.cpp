@@ -1,0 +1,59 @@
+// Pipelined chain reduction: partial sums go from rank to rank in shares, and end at the root; while
+// one share is being reduced, the following one arrives.
+//   J. Pjesivac-Grbovic, T. Angskun, G. Bosilca, G. E. Fagg, E. Gabriel, J. J. Dongarra: Performance
+//   Analysis of MPI Collective Operations, Cluster Computing 10(2), 2007 (pipeline, chain).
+// Steps: P-1 hops, then one for each further share (rounds follow each other without a gap).
+// Bytes sent: n at every rank but the root, the minimum. The operands stand in the order of the
+// ranks, beginning with the root's; the last two are reduced first. Scratch: one vector.
+#include "algos/algorithm.hpp"
+#include "algos/rank_math.hpp"
+#include "algos/schedule_builder.hpp"
+
+#include <array>
+
+namespace uzip {
+namespace {
+
+Schedule build(const Shape& shape, int rank) {
+  const int size = shape.size;
+  const bool last = rank == shape.root;
+  const int next = rank_after(rank, 1, size);
+  const int previous = rank_after(rank, -1, size);
+  ScheduleBuilder builder(shape, rank);
+  for (int share = 0; share < size; ++share) {
+    Slice value = builder.input_block(share);
+    if (next != shape.root) {
+      const Slice arrival = builder.scratch(value.length);
+      builder.recv(next, arrival);
+      const Slice result = last ? builder.output_block(share) : arrival;
+      builder.reduce(std::array{value, arrival}, result, last);
+      value = result;
+    } else if (last) {
+      builder.copy(value, builder.output_block(share));
+    }
+    if (!last) builder.send(value, previous);
+  }
+  return builder.finish();
+}
+
+double cost(const Shape& shape, double bytes, const CostModel& model) {
+  const double share = share_bytes(shape, bytes, model);
+  const double shares = share > 0 ? bytes / share : 1;
+  return model.latency * (shape.size - 1 + kMessageStart * (shares - 1)) +
+         (bytes + share * (shape.size - 2)) *
+             (model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
+}
+
+}  // namespace
+
+extern const Algorithm reduce_chain = {
+    "chain",
+    Coll::kReduce,
+    "partial sums follow one another in shares from rank to rank: P-1 hops and n bytes at every "
+    "rank; for very large vectors, where neighbours are better connected than others",
+    [](const Shape& shape) { return shape.coll == Coll::kReduce; },
+    build,
+    cost,
+};
+
+}  // namespace uzip

@@ -1,0 +1,17 @@
+// Checks a call's counts and buffers and finds out whether it is in place. Used by coll_args.cpp only.
+#pragma once
+
+#include "comm/coll_args.hpp"
+
+namespace uzip {
+
+/// Bytes of count * blocks elements, which must be addressable.
+Result<size_t> total_bytes(size_t count, size_t blocks, DataType type);
+
+/// A buffer of `bytes` bytes must be there. `name` is "src" or "dst".
+Status check_buffer(const void* buffer, size_t bytes, const char* name);
+
+/// Fills in count, counts, src, dst, in_place and result_moves; kind, type and root are there already.
+Status bind_buffers(const uzip_coll_args_t& user, const CallContext& context, CollArgs& args);
+
+}  // namespace uzip
