@@ -71,7 +71,11 @@ const Row kRows[] = {
     {Coll::kAllgather, "two_shot", own_block_to_all},
     {Coll::kAllgather, "ring", own_block_to_all},
     {Coll::kAllgather, "bruck",
-     [](const Rank& r) { return Traffic{r.hops(), r.n / r.P * (r.P - 1), r.hops(), r.hops()}; }},
+     [](const Rank& r) {
+       // A last hop of one block sends the own one again.
+       const size_t again = r.P > 2 && r.P == (size_t{1} << (r.hops() - 1)) + 1 ? 1 : 0;
+       return Traffic{r.hops(), r.n / r.P * (r.P - 1), r.hops() - again, r.hops()};
+     }},
     {Coll::kBarrier, "dissemination", [](const Rank& r) { return Traffic{r.hops(), 0, 0, 0}; }},
     {Coll::kBcast, "scatter_allgather",
      [](const Rank& r) {
