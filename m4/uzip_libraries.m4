@@ -107,7 +107,7 @@ AC_DEFUN([UZIP_WITH_MPI], [
 
 AC_DEFUN([UZIP_WITH_HWLOC], [
   AC_ARG_WITH([hwloc],
-    [AS_HELP_STRING([--with-hwloc], [hwloc 2 for the topology of the host @<:@auto@:>@])],
+    [AS_HELP_STRING([--with-hwloc], [hwloc 2, to count cores @<:@auto@:>@])],
     [], [with_hwloc=auto])
   uzip_have_hwloc=no
   uzip_hwloc_summary=no
@@ -116,7 +116,9 @@ AC_DEFUN([UZIP_WITH_HWLOC], [
       [AS_IF([test "x$with_hwloc" = xauto], [],
         [AC_MSG_ERROR([--with-hwloc: hwloc 2 was not found (Debian, Ubuntu: libhwloc-dev)])])])
   ])
-  AS_IF([test "x$uzip_have_hwloc" = xyes], [uzip_hwloc_summary=`$PKG_CONFIG --modversion hwloc`])
+  AS_IF([test "x$uzip_have_hwloc" = xyes],
+    [uzip_hwloc_summary=`$PKG_CONFIG --modversion hwloc`
+     AC_DEFINE([UZIP_HAVE_HWLOC], [1], [hwloc counts the cores.])])
   AM_CONDITIONAL([HAVE_HWLOC], [test "x$uzip_have_hwloc" = xyes])
 ])
 

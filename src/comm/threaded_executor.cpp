@@ -1,12 +1,10 @@
 #include "comm/threaded_executor.hpp"
 
+#include "comm/cores.hpp"
 #include "comm/quiet_thread.hpp"
 
 #include <algorithm>
 #include <utility>
-
-#include <sched.h>
-#include <unistd.h>
 
 namespace uzip {
 namespace {
@@ -22,10 +20,9 @@ constexpr int kMostByDefault = 4;
 
 int choose_codec_threads(int wanted, int processes_here) {
   if (wanted >= 0) return wanted;
-  const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  cpu_set_t allowed;
-  const int mine = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-  return std::clamp(std::min(mine, online / std::max(processes_here, 1)) - 1, 0, kMostByDefault);
+  const Cores there = cores();
+  const int share = there.of_host / std::max(processes_here, 1);
+  return std::clamp(std::min(there.of_process, share) - 1, 0, kMostByDefault);
 }
 
 ThreadedExecutor::ThreadedExecutor(int threads) : most_threads_(threads) {}

@@ -1,0 +1,80 @@
+#include "comm/cores.hpp"
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <algorithm>
+
+#include <sched.h>
+#include <unistd.h>
+
+#if UZIP_HAVE_HWLOC
+#include <hwloc.h>
+#endif
+
+namespace uzip {
+namespace {
+
+Cores count_processors() {
+  cpu_set_t allowed;
+  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  const int of_host = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  return {of_host, known ? CPU_COUNT(&allowed) : of_host};
+}
+
+#if UZIP_HAVE_HWLOC
+
+class Topology {
+ public:
+  Topology() {
+    if (hwloc_topology_init(&topology_) != 0) topology_ = nullptr;
+    else if (hwloc_topology_load(topology_) != 0) destroy();
+  }
+  ~Topology() { destroy(); }
+  Topology(const Topology&) = delete;
+  Topology& operator=(const Topology&) = delete;
+
+  /// 0 if they can't be counted.
+  int cores_within(hwloc_const_cpuset_t cpus) const {
+    int count = 0;
+    for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(topology_, HWLOC_OBJ_CORE, core)) != nullptr;)
+      count += hwloc_bitmap_intersects(core->cpuset, cpus) != 0;
+    return count;
+  }
+  hwloc_topology_t get() const { return topology_; }
+
+ private:
+  void destroy() {
+    if (topology_ != nullptr) hwloc_topology_destroy(topology_);
+    topology_ = nullptr;
+  }
+  hwloc_topology_t topology_ = nullptr;
+};
+
+Cores count_cores() {
+  const Cores processors = count_processors();
+  const Topology topology;
+  if (topology.get() == nullptr) return processors;
+  hwloc_bitmap_t mine = hwloc_bitmap_alloc();
+  Cores counted{topology.cores_within(hwloc_topology_get_topology_cpuset(topology.get())), 0};
+  if (mine != nullptr && hwloc_get_cpubind(topology.get(), mine, HWLOC_CPUBIND_PROCESS) == 0)
+    counted.of_process = topology.cores_within(mine);
+  hwloc_bitmap_free(mine);
+  return counted.of_host > 0 && counted.of_process > 0 ? counted : processors;
+}
+
+#else
+
+Cores count_cores() { return count_processors(); }
+
+#endif
+
+}  // namespace
+
+Cores cores() {
+  static const Cores counted = count_cores();
+  return counted;
+}
+
+}  // namespace uzip
