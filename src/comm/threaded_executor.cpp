@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kLeastBytes = size_t{64} << 10;
 /// One task in work and one waiting for each thread; beyond that the calling thread helps.
 constexpr uint32_t kTasksPerThread = 2;
-/// More threads than this code faster than any network takes it.
-constexpr int kMostByDefault = 4;
+/// A third thread no longer gained anything where cores were plenty (docs/PERFORMANCE.md).
+constexpr int kMostByDefault = 2;
 
 }  // namespace
 

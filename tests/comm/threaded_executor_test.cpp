@@ -155,7 +155,7 @@ TEST(ThreadedExecutor, AsManyThreadsAsAreWanted) {
   EXPECT_EQ(choose_codec_threads(7, 1000), 7);
   EXPECT_EQ(choose_codec_threads(-1, 1 << 20), 0);
   EXPECT_GE(choose_codec_threads(-1, 1), 0);
-  EXPECT_LE(choose_codec_threads(-1, 1), 4);
+  EXPECT_LE(choose_codec_threads(-1, 1), 2);
 }
 
 /// Collectives whose pieces are coded in threads give the bits of plain ones.
