@@ -190,8 +190,8 @@ Result<SimulatedPrograms> make_programs(const CallModel& original, const Machine
                    call.algorithm->name, size);
     if (kind.form != Form::kPlain && call.codec == nullptr)
       return error(UZIP_ERR_INVALID, "frames need a codec, and the model has none for this type");
-    const double steps =
-        static_cast<double>(call.algorithm->build(kind.shape, size / 2).steps.size());
+    const double steps = static_cast<double>(
+        build_schedule(*call.algorithm, kind.shape, Form::kPlain, size / 2).steps.size());
     if (steps * programs.ranks > kMostSteps)
       return error(UZIP_ERR_UNSUPPORTED,
                    "%s on %d ranks has %.0f steps a rank, and the ranks are not alike: too many",

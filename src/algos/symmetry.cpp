@@ -1,5 +1,7 @@
 #include "algos/symmetry.hpp"
 
+#include "algos/collective_cases.hpp"
+
 #include <algorithm>
 
 namespace uzip {
@@ -33,7 +35,8 @@ Symmetry find_symmetry(const Algorithm& algorithm, const Shape& shape, int host)
                                        std::not_equal_to<>()) == shape.counts.end();
   if (size % host != 0 || hosts < 3 || !even) return Symmetry::kNone;
   std::vector<Schedule> first;
-  for (int rank = 0; rank < host; ++rank) first.push_back(algorithm.build(shape, rank));
+  for (int rank = 0; rank < host; ++rank)
+    first.push_back(build_schedule(algorithm, shape, Form::kPlain, rank));
 
   const auto power_of_two = [](int n) { return (n & (n - 1)) == 0; };
   bool rotates = true;
@@ -41,7 +44,7 @@ Symmetry find_symmetry(const Algorithm& algorithm, const Shape& shape, int host)
   for (int other : {1, hosts / 2, hosts - 1}) {
     for (int i = 0; i < host && (rotates || exchanges); ++i) {
       const int rank = other * host + i;
-      const Schedule image = algorithm.build(shape, rank);
+      const Schedule image = build_schedule(algorithm, shape, Form::kPlain, rank);
       rotates = rotates && is_image(first[i], image, Symmetry::kRotation, rank, host, size);
       exchanges = exchanges && is_image(first[i], image, Symmetry::kExclusive, rank, host, size);
     }

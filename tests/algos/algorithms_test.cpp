@@ -36,10 +36,15 @@ TEST_P(AlgorithmTest, IsRightWithFramesInTwoParts) {
 }
 
 TEST_P(AlgorithmTest, IsRightForManyRanks) {
-  constexpr int kManyRanks = 65;
-  const Shape shape = even_shape(GetParam()->coll, kManyRanks, 1000);
-  const Status status = verify(build_schedules(*GetParam(), shape, Form::kSplit), shape, 1, 1);
-  EXPECT_TRUE(status.ok()) << status.message();
+  const std::pair<int, size_t> cases[] = {{32, 7},  {32, 33},    {32, 1000},
+                                          {64, 63}, {64, 65537}, {65, 1000}};
+  for (const auto& [ranks, count] : cases) {
+    const bool in_place = ranks == 32;
+    const Form form = in_place ? Form::kLowered : Form::kSplit;
+    const Shape shape = even_shape(GetParam()->coll, ranks, count, in_place);
+    const Status status = verify(build_schedules(*GetParam(), shape, form), shape, 1, 1);
+    EXPECT_TRUE(status.ok()) << describe(*GetParam(), shape, form) << "\n" << status.message();
+  }
 }
 
 // Which ranks' data the only reduction takes, in its order.

@@ -93,6 +93,12 @@ std::vector<std::vector<bool>> ancestors_of(const Schedule& schedule) {
 
 }  // namespace
 
+size_t address_of(const Slice& slice, const Shape& shape, int rank) {
+  return base_address(slice.slot, shape, rank) + slice.offset;
+}
+
+bool is_callers(size_t address) { return address < 2 * kFarApart; }
+
 std::string find_race(const Schedule& schedule, const Shape& shape, int rank) {
   const auto ancestors = ancestors_of(schedule);
   std::vector<Footprint> footprints;

@@ -25,6 +25,9 @@ class Mutator {
 
  private:
   const Step& step() const { return original_.steps[step_]; }
+  bool waits_for(uint32_t earlier) const {
+    return std::binary_search(step().depends_on.begin(), step().depends_on.end(), earlier);
+  }
 
   void add(const char* kind, const std::function<void(Step&)>& change) {
     Schedule schedule = original_;
@@ -42,6 +45,13 @@ class Mutator {
       add("drop a dependency", [i](Step& s) {
         s.depends_on.erase(s.depends_on.begin() + static_cast<std::ptrdiff_t>(i));
       });
+      const uint32_t earlier = step().depends_on[i];
+      if (earlier > 0 && !waits_for(earlier - 1)) {
+        add("wait for an earlier step", [i](Step& s) { --s.depends_on[i]; });
+      }
+    }
+    if (step_ > 0 && !waits_for(step_ - 1)) {
+      add("wait for the step before", [&](Step& s) { s.depends_on.push_back(step_ - 1); });
     }
   }
 

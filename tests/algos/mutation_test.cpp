@@ -4,11 +4,13 @@
 #include "algos/hazard_oracle.hpp"
 #include "algos/mutants.hpp"
 #include "algos/print.hpp"
+#include "algos/value_oracle.hpp"
 #include "algos/verify.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace uzip {
@@ -33,10 +35,10 @@ class Trial {
  private:
   // A mutant, and where it comes from.
   struct Suspect {
+    const std::vector<Schedule>& originals;
     const std::vector<Schedule>& schedules;
     const Shape& shape;
     const std::string& kind;
-    bool on_all_ranks;
     std::string where;
   };
 
@@ -52,11 +54,12 @@ class Trial {
 };
 
 void Trial::mutate_one_rank(const Shape& shape, Form form, int rank) {
-  std::vector<Schedule> schedules = build_schedules(algorithm_, shape, form);
-  const Schedule original = schedules[rank];
+  const std::vector<Schedule> originals = build_schedules(algorithm_, shape, form);
+  std::vector<Schedule> schedules = originals;
+  const Schedule& original = originals[rank];
   for (Mutant& mutant : mutants_of(original, shape)) {
     schedules[rank] = std::move(mutant.schedule);
-    judge({schedules, shape, mutant.kind, false,
+    judge({originals, schedules, shape, mutant.kind,
            describe(algorithm_, shape, form) + ", rank " + std::to_string(rank) + " step " +
                std::to_string(mutant.step) + " (" + print_step(original.steps[mutant.step]) + ")"});
   }
@@ -64,7 +67,8 @@ void Trial::mutate_one_rank(const Shape& shape, Form form, int rank) {
 
 void Trial::mutate_all_ranks(const Shape& shape, Form form) {
   std::vector<std::vector<Mutant>> mutants;
-  for (const Schedule& schedule : build_schedules(algorithm_, shape, form)) {
+  const std::vector<Schedule> originals = build_schedules(algorithm_, shape, form);
+  for (const Schedule& schedule : originals) {
     mutants.push_back(mutants_of(schedule, shape));
   }
   for (size_t i = 0; i < mutants[0].size(); ++i) {
@@ -75,7 +79,7 @@ void Trial::mutate_all_ranks(const Shape& shape, Form form) {
       if (same) schedules.push_back(of_rank[i].schedule);
     }
     if (schedules.size() < mutants.size()) continue;
-    judge({schedules, shape, mutants[0][i].kind, true,
+    judge({originals, schedules, shape, mutants[0][i].kind,
            describe(algorithm_, shape, form) + ", all ranks, step " +
                std::to_string(mutants[0][i].step)});
   }
@@ -96,19 +100,20 @@ void Trial::judge(const Suspect& suspect) {
 
 // Why a change is none of the meaning, judged without the verifier; "" if it is one.
 std::string Trial::why_harmless(const Suspect& suspect) const {
-  if (suspect.kind == "change the order of sources") {
-    if (suspect.on_all_ranks) return "all ranks take the same order";
-    const bool direct = algorithm_.name == std::string("two_shot");
-    return direct ? "one rank reduces these elements for all" : "";
-  }
-  if (suspect.kind != "drop a dependency") return "";
   if (suspect.shape.coll == Coll::kBarrier) {
     return is_barrier(suspect.schedules) ? "every rank still hears of all others" : "";
   }
   for (int rank = 0; rank < suspect.shape.size; ++rank) {
     if (!find_race(suspect.schedules[rank], suspect.shape, rank).empty()) return "";
   }
-  return "no two steps race without it";
+  const std::optional<Outcome> before = run_elementwise(suspect.originals, suspect.shape);
+  const std::optional<Outcome> after = run_elementwise(suspect.schedules, suspect.shape);
+  if (!before || !after) return "";
+  if (*before == *after) return "no two steps race, and the results are the same";
+  const bool reordered = suspect.kind == "change the order of sources";
+  return reordered && same_but_for_order(*before, *after)
+             ? "all ranks that have an element reduce it in the same order"
+             : "";
 }
 
 std::string Trial::report() const {
