@@ -39,6 +39,7 @@ const char* const kSchedHelp =
     "  -c, --codec CODEC    raw (the default) or the name of a codec: messages become frames\n"
     "      --split          frames are made and sent in two parts\n"
     "  -i, --in-place       the result replaces the operands\n"
+    "      --root RANK      the root, for the collectives that have one (0)\n"
     "  -r, --rank RANK      print, dot: this rank only\n"
     "  -m, --model MODEL    simulate, json, model: a model's name or a file, see uzip_model(5) "
     "(shm)\n"
@@ -186,7 +187,7 @@ struct Arguments {
   std::vector<std::string_view> words;
 };
 
-enum LongOption { kCounts = 256, kSplit, kOneRound, kOrders, kSeed };
+enum LongOption { kCounts = 256, kSplit, kRoot, kOneRound, kOrders, kSeed };
 
 Status parse_option(int option, Arguments& arguments, SchedOptions& options) {
   constexpr size_t kMostOrders = 1000000;
@@ -212,6 +213,11 @@ Status parse_option(int option, Arguments& arguments, SchedOptions& options) {
     case 'i':
       options.in_place = true;
       return Status();
+    case kRoot: {
+      UZIP_ASSIGN_OR_RETURN(const size_t root, number_of("--root", optarg, 0, kMostRanks));
+      options.root = static_cast<int>(root);
+      return Status();
+    }
     case 'm':
       options.model = optarg;
       return Status();
@@ -295,6 +301,9 @@ Status complete(const Arguments& arguments, SchedOptions& options) {
     if (!options.blocks.empty() && options.blocks.size() != static_cast<size_t>(ranks))
       return error(UZIP_ERR_INVALID, "--counts has %zu blocks for %d ranks", options.blocks.size(),
                    ranks);
+    if (options.root >= ranks && (!verifies || options.one_case()))
+      return error(UZIP_ERR_INVALID, "--root %d is not below the number of ranks, %d", options.root,
+                   ranks);
     if (options.rank >= ranks)
       return error(UZIP_ERR_INVALID, "--rank %d is not below the number of ranks, %d", options.rank,
                    ranks);
@@ -308,9 +317,9 @@ Status complete(const Arguments& arguments, SchedOptions& options) {
 }  // namespace
 
 Shape SchedOptions::shape(Coll coll, int ranks, size_t count) const {
-  if (blocks.empty() || coll == Coll::kBarrier) return even_shape(coll, ranks, count, in_place);
-  Shape shape = even_shape(coll, ranks, 0, in_place);
-  shape.counts = blocks;
+  Shape shape = even_shape(coll, ranks, count, in_place);
+  if (!blocks.empty() && coll != Coll::kBarrier) shape.counts = blocks;
+  if (is_rooted(coll)) shape.root = root;
   return shape;
 }
 
@@ -324,6 +333,7 @@ Result<SchedOptions> parse_sched_options(int argc, char** argv) {
       {"split", no_argument, nullptr, kSplit},
       {"in-place", no_argument, nullptr, 'i'},
       {"rank", required_argument, nullptr, 'r'},
+      {"root", required_argument, nullptr, kRoot},
       {"model", required_argument, nullptr, 'm'},
       {"one-round", no_argument, nullptr, kOneRound},
       {"all", no_argument, nullptr, 'a'},

@@ -76,6 +76,7 @@ Result<CallModel> plan_call(const SchedOptions& options, const Algorithm& algori
   call.type = options.type->type;
   call.in_place = options.in_place;
   call.size = ranks;
+  if (is_rooted(algorithm.coll)) call.root = options.root;
   call.count = algorithm.coll == Coll::kBarrier ? 0 : count;
   call.options.algorithm = &algorithm;
   UZIP_ASSIGN_OR_RETURN(call.options.codec, parse_codec_choice(codec ? options.codec : "raw"));

@@ -1,6 +1,9 @@
 // uzip_info(1): what this installation of libuzipcoll is and can do, read from the same tables that
 // the library uses.
 #include "algos/algorithm.hpp"
+#include "algos/collective_cases.hpp"
+#include "algos/machine_model.hpp"
+#include "algos/simulate.hpp"
 #include "base/config.hpp"
 #include "base/cpu.hpp"
 #include "codec/codec.hpp"
@@ -110,10 +113,48 @@ bool print_settings(bool briefly) {
   return true;
 }
 
+// "12.1 us", "3.45 ms"
+std::string time_text(double seconds) {
+  char text[32];
+  if (seconds < 1e-3) {
+    std::snprintf(text, sizeof text, "%.3g us", 1e6 * seconds);
+  } else {
+    std::snprintf(text, sizeof text, "%.3g ms", 1e3 * seconds);
+  }
+  return text;
+}
+
+// What the simulator says of one round on a network that many have; uzip_sched(1) knows others.
+void print_cost(const uzip::Algorithm& algorithm) {
+  constexpr int kRanks = 8;
+  constexpr std::pair<const char*, size_t> kElements[] = {
+      {"1 KiB", size_t{1} << 8}, {"1 MiB", size_t{1} << 18}, {"64 MiB", size_t{1} << 24}};
+  const uzip::NamedModel& named = uzip::network_model();
+  const uzip::Result<uzip::MachineModel> machine =
+      uzip::parse_machine_model(named.text, named.name);
+  if (!machine.ok()) return;
+  std::string text;
+  for (const auto& [name, elements] : kElements) {
+    const uzip::Shape shape = uzip::even_shape(algorithm.coll, kRanks, elements);
+    const uzip::Result<uzip::Prediction> prediction =
+        uzip::simulate(uzip::one_round(algorithm, shape, uzip::Form::kPlain, UZIP_FP32), *machine);
+    if (!prediction.ok()) return;
+    text += text.empty() ? "" : ", ";
+    if (shape.total() == 0) {
+      text += time_text(prediction->seconds);
+      break;
+    }
+    text += time_text(prediction->seconds) + " for " + name;
+  }
+  std::printf("      predicted for %d %s: %s\n", kRanks, named.summary, text.c_str());
+}
+
 void print_algorithms(bool briefly) {
   for (const uzip::Algorithm* algorithm : uzip::algorithms()) {
     std::printf("%-15s %s\n", uzip::coll_name(algorithm->coll), algorithm->name);
-    if (!briefly) std::printf("      %s\n", algorithm->summary);
+    if (briefly) continue;
+    std::printf("      %s\n", algorithm->summary);
+    print_cost(*algorithm);
   }
 }
 

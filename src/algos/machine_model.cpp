@@ -34,6 +34,8 @@ constexpr Key<MachineModel> kMachineKeys[] = {
     {"reduce", &MachineModel::reduce, Range::kPositive, true},
     {"step", &MachineModel::step, Range::kNotNegative, false},
     {"call", &MachineModel::call, Range::kNotNegative, false},
+    {"cache", &MachineModel::cache, Range::kNotNegative, false},
+    {"beyond", &MachineModel::beyond, Range::kPositive, false},
     {"chunk", &MachineModel::chunk, Range::kNotNegative, false},
     {"window", &MachineModel::window, Range::kNotNegative, false},
 };

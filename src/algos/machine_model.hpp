@@ -55,6 +55,8 @@ struct MachineModel {
   double call = 0;    ///< seconds that a call takes besides, on every rank
   double chunk = 0;   ///< bytes of one rank's share in one round; 0: as the library chooses
   double window = 0;  ///< rounds in flight; 0: as the library chooses
+  double cache = 0;   ///< bytes of a host's last cache; 0: large enough
+  double beyond = 1;  ///< how many times longer a core takes for bytes that are not in it
   LinkModel local;    ///< between ranks of one host
   LinkModel remote;   ///< between hosts
   std::vector<CodecModel> codecs;
@@ -75,5 +77,7 @@ struct NamedModel {
   const char* text;
 };
 std::span<const NamedModel> machine_models();
+/// The one of hosts with a rank each at 100 Gb/s.
+const NamedModel& network_model();
 
 }  // namespace uzip

@@ -2,17 +2,20 @@
 // stands in docs/PERFORMANCE.md, "Predictions".
 #include "algos/machine_model.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace uzip {
 namespace {
 
 // One core with AVX-512, pieces in its cache; data as the samples of tests/data/tensors.
-#define UZIP_CPU_CODECS                                                           \
-  "codec lev bf16\n  ratio 0.68\n  plain 0.5\n  encode 9e9\n  decode 16e9\n"      \
-  "codec lev fp16\n  ratio 0.87\n  plain 0.5\n  encode 9e9\n  decode 16e9\n"      \
-  "codec lev fp32\n  ratio 0.84\n  plain 0.75\n  encode 10e9\n  decode 18e9\n"    \
-  "codec lev fp64\n  ratio 0.83\n  plain 0.75\n  encode 9e9\n  decode 16e9\n"     \
-  "codec lev fp8_e4m3fn\n  ratio 0.85\n  plain 0.5\n  encode 6e9\n  decode 9e9\n" \
-  "codec lev fp8_e5m2\n  ratio 0.72\n  plain 0.25\n  encode 6e9\n  decode 9e9\n"
+#define UZIP_CPU_CODECS                                                            \
+  "codec lev bf16\n  ratio 0.68\n  plain 0.5\n  encode 14e9\n  decode 25e9\n"      \
+  "codec lev fp16\n  ratio 0.87\n  plain 0.5\n  encode 13e9\n  decode 24e9\n"      \
+  "codec lev fp32\n  ratio 0.84\n  plain 0.75\n  encode 13e9\n  decode 20e9\n"     \
+  "codec lev fp64\n  ratio 0.83\n  plain 0.75\n  encode 13e9\n  decode 20e9\n"     \
+  "codec lev fp8_e4m3fn\n  ratio 0.85\n  plain 0.5\n  encode 7e9\n  decode 12e9\n" \
+  "codec lev fp8_e5m2\n  ratio 0.72\n  plain 0.25\n  encode 7e9\n  decode 12e9\n"
 
 // A GPU of 2024; one-level coding, which is a little larger.
 #define UZIP_GPU_CODECS                                                           \
@@ -21,7 +24,7 @@ namespace {
   "codec lev fp32\n  ratio 0.85\n  plain 0.75\n  encode 1.8e12\n  decode 1.7e12\n"
 
 #define UZIP_CPU_RANKS(ranks) \
-  "ranks_per_host " ranks "\ncopy 10e9\nreduce 20e9\nstep 0.3e-6\ncall 1e-6\n"
+  "ranks_per_host " ranks "\ncopy 25e9\nreduce 35e9\nstep 0.3e-6\ncall 1e-6\n"
 
 #define UZIP_SHARED_MEMORY                                                           \
   "link local\n  latency 0.3e-6\n  bandwidth 9e9\n  message 0.3e-6\n  byte 0.1e-9\n" \
@@ -63,5 +66,11 @@ constexpr NamedModel kModels[] = {
 }  // namespace
 
 std::span<const NamedModel> machine_models() { return kModels; }
+
+const NamedModel& network_model() {
+  return *std::find_if(std::begin(kModels), std::end(kModels), [](const NamedModel& model) {
+    return std::string_view(model.name) == "rdma100";
+  });
+}
 
 }  // namespace uzip

@@ -23,14 +23,16 @@ uint64_t receive_key(int peer, uint32_t message) {
 
 class Compiler {
  public:
-  Compiler(const CallModel& call, const MachineModel& machine, Symmetry symmetry, int host)
-      : call_(call), machine_(machine), symmetry_(symmetry), host_(host) {}
+  Compiler(const CallModel& call, const MachineModel& machine, Symmetry symmetry, int host,
+           double slowdown)
+      : call_(call), machine_(machine), symmetry_(symmetry), host_(host), slowdown_(slowdown) {}
 
   Result<std::vector<SimulatedProgram>> compile(const CallModel::Kind& kind, int ranks);
 
  private:
   SimulatedProgram translate(const Schedule& schedule, int rank, Receives& receives);
   double message_bytes(const Step& step) const;
+  double slowdown(const Step& step) const;
   double core_time(const Step& step, bool remote) const;
   Status connect(std::vector<SimulatedProgram>& programs);
 
@@ -38,6 +40,7 @@ class Compiler {
   const MachineModel& machine_;
   Symmetry symmetry_;
   int host_;
+  double slowdown_;  // of what a core does to the caller's buffers
   int size_ = 0;
   std::vector<std::vector<std::pair<int, uint32_t>>> ends_;  // of messages: peer and number
   std::vector<Receives> receives_;                           // by rank
@@ -60,9 +63,26 @@ double Compiler::message_bytes(const Step& step) const {
   return kHeadBytes;
 }
 
+// How much longer than in cache a core takes for a step's bytes: of its slices only those of the
+// caller's buffers may have left the cache, scratch and wire places are used again and again.
+double Compiler::slowdown(const Step& step) const {
+  double slices = 0, callers = 0;
+  const auto count = [&](const Slice& slice) {
+    if (slice.length == 0) return;
+    ++slices;
+    callers += slice.slot == Slot::kInput || slice.slot == Slot::kOutput;
+  };
+  count(step.src);
+  count(step.dst);
+  for (const Slice& source : step.sources) count(source);
+  if (step.verb == Verb::kRecv && step.dst.slot != Slot::kWire) count({Slot::kInput, 0, 1});
+  return slices > 0 ? 1 + (slowdown_ - 1) * callers / slices : 1;
+}
+
 double Compiler::core_time(const Step& step, bool remote) const {
+  const double slower = slowdown(step);
   const auto bytes = [&](const Slice& slice) {
-    return static_cast<double>(slice.length * datatype_size(call_.type));
+    return slower * static_cast<double>(slice.length * datatype_size(call_.type));
   };
   switch (step.verb) {
     case Verb::kSend:
@@ -71,7 +91,7 @@ double Compiler::core_time(const Step& step, bool remote) const {
       const double body = message_bytes(step);
       const bool fetched = link.fetch > 0 && body >= link.fetch;
       if (fetched && link.carrier == Carrier::kReceiver)
-        return link.message + (step.verb == Verb::kRecv ? body / link.bandwidth : 0);
+        return link.message + (step.verb == Verb::kRecv ? slower * body / link.bandwidth : 0);
       return link.message + body * link.byte_cpu;
     }
     case Verb::kCopy:
@@ -170,6 +190,42 @@ void even_out(Shape& shape) {
   shape.counts.assign(shape.counts.size(), *most);
 }
 
+size_t buffer_elements(const Shape& shape, Slot slot, int rank) {
+  switch (shape.layout(slot, rank)) {
+    case Layout::kNothing:
+      return 0;
+    case Layout::kOwnBlock:
+      return shape.counts[static_cast<size_t>(rank)];
+    case Layout::kVector:
+    case Layout::kBlocks:
+      return shape.total();
+  }
+  return 0;
+}
+
+// How many times longer a core takes for a byte of the caller's buffers on the average, since those
+// of all ranks of a host do not fit its cache.
+double memory_slowdown(const CallModel& call, const MachineModel& machine, int host) {
+  if (machine.cache == 0) return 1;
+  std::vector<double> elements;  // by kind, of the first host
+  for (const CallModel::Kind& kind : call.kinds) {
+    double sum = 0;
+    for (int rank = 0; rank < host; ++rank) {
+      const double input = static_cast<double>(buffer_elements(kind.shape, Slot::kInput, rank));
+      const double output = static_cast<double>(buffer_elements(kind.shape, Slot::kOutput, rank));
+      sum += kind.shape.in_place ? std::max(input, output) : input + output;
+    }
+    elements.push_back(sum);
+  }
+  double bytes = 0;
+  for (uint32_t kind : call.rounds)
+    bytes += elements[kind] * static_cast<double>(datatype_size(call.type));
+  // Who walks again and again through more than fits loses what he will need next, so that twice the
+  // cache is as bad as any more.
+  const double missing = std::clamp(bytes / machine.cache - 1, 0.0, 1.0);
+  return 1 + (machine.beyond - 1) * missing;
+}
+
 }  // namespace
 
 Result<SimulatedPrograms> make_programs(const CallModel& original, const MachineModel& machine) {
@@ -184,6 +240,7 @@ Result<SimulatedPrograms> make_programs(const CallModel& original, const Machine
   Symmetry symmetry = Symmetry::kNone;
   if (size > kAlwaysAll && !call.every_rank) symmetry = common_symmetry(call, programs.host);
   if (symmetry != Symmetry::kNone) programs.ranks = programs.host;
+  const double slowdown = memory_slowdown(call, machine, programs.host);
   for (const CallModel::Kind& kind : call.kinds) {
     if (!call.algorithm->supports(kind.shape))
       return error(UZIP_ERR_UNSUPPORTED, "%s does not support %d ranks with these counts",
@@ -196,7 +253,7 @@ Result<SimulatedPrograms> make_programs(const CallModel& original, const Machine
       return error(UZIP_ERR_UNSUPPORTED,
                    "%s on %d ranks has %.0f steps a rank, and the ranks are not alike: too many",
                    call.algorithm->name, size, steps);
-    Compiler compiler(call, machine, symmetry, programs.host);
+    Compiler compiler(call, machine, symmetry, programs.host, slowdown);
     UZIP_ASSIGN_OR_RETURN(std::vector<SimulatedProgram> compiled,
                           compiler.compile(kind, programs.ranks));
     programs.kinds.push_back(std::move(compiled));

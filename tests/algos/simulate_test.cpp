@@ -119,6 +119,22 @@ TEST(Simulate, RanksShareTheirHostsCores) {
   EXPECT_SAME_TIME(two - apart, 4 * 4 * 250000 / kReduce);  // a second turn of reductions
 }
 
+TEST(Simulate, WhatDoesNotFitTheCacheTakesLonger) {
+  MachineModel machine = ideal();
+  machine.cache = 8000;
+  machine.beyond = 4;
+  // A rank has an input and an output of 4 bytes an element; it reduces one of its slices and one
+  // of scratch into the output.
+  const auto reduction = [&](size_t count) {
+    const double all = seconds(Coll::kAllreduce, "recursive_doubling", 2, count, machine);
+    const double elements = static_cast<double>(count);
+    return (all - kLatency - wire_time(elements)) / (2 * 4 * elements / kReduce);
+  };
+  EXPECT_SAME_TIME(reduction(1000), 1);
+  EXPECT_SAME_TIME(reduction(1500), 1 + 3 * 0.5 * 2 / 3);
+  EXPECT_SAME_TIME(reduction(1000000), 1 + 3 * 1.0 * 2 / 3);
+}
+
 TEST(Simulate, FramesTakeTheCodecsTimeAndFewerBytes) {
   const Algorithm& ring = *find_algorithm(Coll::kAllgather, "ring");
   const CodecModel codec{"lev", UZIP_FP32, 0.5, 0.25, 4e9, 8e9};

@@ -35,6 +35,7 @@ expect "-v tells the version of the header" 0 "libuzipcoll $version" "" "$info" 
 expect "-b tells the compiler" 0 "compiler " "" "$info" -b
 expect "-b tells the CPU targets" 0 "CPU targets  scalar" "" "$info" --build
 expect "-a lists algorithms" 0 "two_shot" "" "$info" -a
+expect "-a predicts times" 0 "predicted for 8 hosts with one rank each, 100 Gb/s: " "" "$info" -a
 expect "-C lists codecs" 0 "raw" "" "$info" -C
 expect "-c shows defaults" 0 "  UZIP_TIMEOUT          60" "" "$info" -c
 expect "-c marks what was changed" 0 "* UZIP_TIMEOUT          90" "" \
