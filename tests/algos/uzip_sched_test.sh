@@ -112,7 +112,7 @@ expect "a model that is not there" 1 "" "there is no model 'rdma10'; the nearest
 expect "a file that is not there" 1 "" "nowhere.model: No such file" \
   "$sched" simulate allreduce:ring -m "$work/nowhere.model"
 sed 's/latency/latenzy/' "$work/mine.model" >"$work/bad.model"
-expect "a model with a misspelt key" 1 "" "bad.model:13: 'latenzy' is no key of a link; the nearest is latency" \
+expect "a model with a misspelt key" 1 "" "bad.model:$(sed -n '/latenzy/=' "$work/bad.model" | head -n 1): 'latenzy' is no key of a link; the nearest is latency" \
   "$sched" model -m "$work/bad.model"
 expect "a type that the model's codec does not know" 1 "# ring on 4 ranks" "has no codec lev for fp64" \
   "$sched" simulate allreduce:ring -m nvlink -d fp64 -c lev
