@@ -39,7 +39,16 @@ struct Call {
 };
 
 /// What is done; other libraries know their own function for it.
-enum class OperationKind { kAllreduce, kReduceScatter, kAllgather, kSendrecv, kHalo };
+enum class OperationKind {
+  kAllreduce,
+  kReduceScatter,
+  kAllgather,
+  kAlltoall,
+  kBcast,
+  kReduce,
+  kSendrecv,
+  kHalo,
+};
 
 struct Operation {
   OperationKind kind;

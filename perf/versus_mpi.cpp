@@ -62,6 +62,9 @@ const char* function_name(OperationKind kind) {
     case OperationKind::kReduceScatter: return "MPI_Reduce_scatter_block";
     case OperationKind::kAllgather: return "MPI_Allgather";
     case OperationKind::kHalo: return "MPI_Isend and MPI_Irecv";
+    case OperationKind::kAlltoall: return "MPI_Alltoall";
+    case OperationKind::kBcast: return "MPI_Bcast";
+    case OperationKind::kReduce: return "MPI_Reduce";
     case OperationKind::kSendrecv: break;
   }
   // clang-format on
@@ -106,6 +109,12 @@ class MpiPeer : public Peer {
         return MPI_Allgather(src, count, type_, dst, count, type_, MPI_COMM_WORLD);
       case OperationKind::kHalo:
         return exchange_halo(src, dst, count);
+      case OperationKind::kAlltoall:
+        return MPI_Alltoall(src, count, type_, dst, count, type_, MPI_COMM_WORLD);
+      case OperationKind::kBcast:
+        return MPI_Bcast(rank == 0 ? const_cast<void*>(src) : dst, count, type_, 0, MPI_COMM_WORLD);
+      case OperationKind::kReduce:
+        return MPI_Reduce(src, dst, count, type_, op_, 0, MPI_COMM_WORLD);
       case OperationKind::kSendrecv:
         break;
     }

@@ -93,6 +93,9 @@ const char* function_name(OperationKind kind) {
     case OperationKind::kReduceScatter: return "ucc reduce_scatter";
     case OperationKind::kAllgather: return "ucc allgather";
     case OperationKind::kHalo:
+    case OperationKind::kAlltoall:
+    case OperationKind::kBcast:
+    case OperationKind::kReduce:
     case OperationKind::kSendrecv: break;
   }
   // clang-format on
@@ -106,6 +109,9 @@ ucc_coll_type_t coll_type(OperationKind kind) {
     case OperationKind::kAllgather: return UCC_COLL_TYPE_ALLGATHER;
     case OperationKind::kAllreduce:
     case OperationKind::kHalo:
+    case OperationKind::kAlltoall:
+    case OperationKind::kBcast:
+    case OperationKind::kReduce:
     case OperationKind::kSendrecv: break;
   }
   // clang-format on

@@ -169,7 +169,15 @@ typedef enum uzip_coll {
   UZIP_ALLGATHERV = 4,
   UZIP_BARRIER = 5,
   UZIP_BCAST = 6,
-  UZIP_REDUCE = 7
+  UZIP_REDUCE = 7,
+  UZIP_GATHER = 8,
+  UZIP_GATHERV = 9,
+  UZIP_SCATTER = 10,
+  UZIP_SCATTERV = 11,
+  UZIP_ALLTOALL = 12,
+  UZIP_ALLTOALLV = 13,
+  UZIP_SCAN = 14,
+  UZIP_EXSCAN = 15
 } uzip_coll_t;
 
 /* dst[i] = op over all ranks of src[i], i < count, on every rank. `count` elements in both buffers.
@@ -219,6 +227,67 @@ UZIP_API uzip_status_t uzip_reduce(const void *src, void *dst, size_t count, uzi
                                    int root, uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_ireduce(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
                                     int root, uzip_comm_t comm, uzip_request_t *request);
+
+/* On the rank `root`: dst[r * count + i] = rank r's src[i], i < count. `root` and `count` are equal on all ranks; the
+ * others' `dst` is not used. In place: on the root, src == UZIP_IN_PLACE or src == dst + root * count elements. */
+UZIP_API uzip_status_t uzip_gather(const void *src, void *dst, size_t count, uzip_dtype_t dtype, int root,
+                                   uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_igather(const void *src, void *dst, size_t count, uzip_dtype_t dtype, int root,
+                                    uzip_comm_t comm, uzip_request_t *request);
+/* The same with blocks of different sizes: each rank sends `count` elements; on the root, counts[r] is that of rank r,
+ * which goes to dst + displs[r] elements. `displs` may be NULL: the blocks stand one after another. `dst`, `counts` and
+ * `displs` are looked at on the root only, before the call returns. In place: on the root, src == UZIP_IN_PLACE. */
+UZIP_API uzip_status_t uzip_gatherv(const void *src, size_t count, void *dst, const size_t *counts,
+                                    const size_t *displs, uzip_dtype_t dtype, int root, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_igatherv(const void *src, size_t count, void *dst, const size_t *counts,
+                                     const size_t *displs, uzip_dtype_t dtype, int root, uzip_comm_t comm,
+                                     uzip_request_t *request);
+
+/* dst[i] = the root's src[rank * count + i], i < count, on every rank. `root` and `count` are equal on all ranks; the
+ * others' `src` is not used. In place: on the root, dst == UZIP_IN_PLACE (its own block stays where it is) or
+ * dst == src + root * count elements. */
+UZIP_API uzip_status_t uzip_scatter(const void *src, void *dst, size_t count, uzip_dtype_t dtype, int root,
+                                    uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_iscatter(const void *src, void *dst, size_t count, uzip_dtype_t dtype, int root,
+                                     uzip_comm_t comm, uzip_request_t *request);
+/* The same with blocks of different sizes: each rank receives `count` elements; on the root, counts[r] is that of rank
+ * r, which comes from src + displs[r] elements. `displs` may be NULL: the blocks stand one after another. `src`,
+ * `counts` and `displs` are looked at on the root only, the last two before the call returns. In place: on the root,
+ * dst == UZIP_IN_PLACE. */
+UZIP_API uzip_status_t uzip_scatterv(const void *src, const size_t *counts, const size_t *displs, void *dst,
+                                     size_t count, uzip_dtype_t dtype, int root, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_iscatterv(const void *src, const size_t *counts, const size_t *displs, void *dst,
+                                      size_t count, uzip_dtype_t dtype, int root, uzip_comm_t comm,
+                                      uzip_request_t *request);
+
+/* dst[r * count + i] = rank r's src[rank * count + i], i < count: every rank has a block for every rank. Both buffers
+ * hold size * count elements. In place: src == UZIP_IN_PLACE or src == dst. */
+UZIP_API uzip_status_t uzip_alltoall(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                     uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_ialltoall(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                      uzip_comm_t comm, uzip_request_t *request);
+/* The same with blocks of different sizes: src_counts[r] elements at src + src_displs[r] go to rank r, and counts[r]
+ * elements from rank r to dst + displs[r]. What one rank sends another has the size that the other expects. Each array
+ * has one entry for each rank and is read before the call returns; displacements are in elements and may be NULL: the
+ * blocks stand one after another. In place: src == UZIP_IN_PLACE; src_counts and src_displs are not used, and each
+ * block in `dst` is replaced by one of the same size. */
+UZIP_API uzip_status_t uzip_alltoallv(const void *src, const size_t *src_counts, const size_t *src_displs,
+                                      void *dst, const size_t *counts, const size_t *displs,
+                                      uzip_dtype_t dtype, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_ialltoallv(const void *src, const size_t *src_counts, const size_t *src_displs,
+                                       void *dst, const size_t *counts, const size_t *displs,
+                                       uzip_dtype_t dtype, uzip_comm_t comm, uzip_request_t *request);
+
+/* dst[i] = op over ranks 0 to this one of src[i], i < count; exscan: over the ranks before this one, and `dst` of rank
+ * 0 is not used. `op` is not UZIP_AVG. In place: src == UZIP_IN_PLACE or src == dst. */
+UZIP_API uzip_status_t uzip_scan(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                                 uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_iscan(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                                  uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_exscan(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                                   uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_iexscan(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
+                                    uzip_comm_t comm, uzip_request_t *request);
 
 /* Returns after all ranks have called it. */
 UZIP_API uzip_status_t uzip_barrier(uzip_comm_t comm);
@@ -280,7 +349,8 @@ typedef struct uzip_coll_info {
 } uzip_coll_info_t;
 
 /* Any collective, with options. Fields that an operation does not use are ignored: `counts` is for the
- * v forms, `count` for the others, `op` for reductions, `root` for collectives with one. A broadcast may have a
+ * v forms, `count` for the others and for what one rank has in gatherv and scatterv, `op` for reductions, `root` for
+ * collectives with one, `displs` for gatherv, scatterv and alltoallv, `src_counts` and `src_displs` for alltoallv. A broadcast may have a
  * source of its own, which only the root has: there, in place is src == UZIP_IN_PLACE or src == dst. */
 typedef struct uzip_coll_args {
   size_t struct_size; /* sizeof(uzip_coll_args_t) */
@@ -294,6 +364,9 @@ typedef struct uzip_coll_args {
   const uzip_options_t *options; /* NULL: all chosen by the library */
   uzip_coll_info_t *info;        /* NULL, or filled in on completion; must live until then */
   int root;
+  const size_t *displs;
+  const size_t *src_counts;
+  const size_t *src_displs;
 } uzip_coll_args_t;
 
 /* Runs a collective to its end. */

@@ -18,6 +18,8 @@ struct CostModel {
   double reduce_per_byte = 0;   ///< of original data
   double ratio = 1;             ///< wire bytes per original byte
   double codec_per_byte = 0;    ///< encoding plus decoding
+  double local_latency = 0;     ///< between ranks of one host, if Shape::hosts tells them apart
+  double local_seconds_per_byte = 0;
   double chunk_bytes = 0;       ///< of one rank's share in one round; 0: the call is one round
 };
 
@@ -30,6 +32,14 @@ inline double share_bytes(const Shape& shape, double bytes, const CostModel& mod
   return model.chunk_bytes > 0 ? std::min(share, model.chunk_bytes) : share;
 }
 
+/// In what order a reduction takes its operands.
+enum class Order : uint8_t {
+  kMoves,    ///< nothing is reduced
+  kRanks,    ///< all at once, in rank order: all such algorithms give the same bits
+  kFixed,    ///< for every element in the same one, which is the algorithm's own
+  kByPlace,  ///< in one that depends on the element's place in the call
+};
+
 struct Algorithm {
   const char* name;  ///< "two_shot"
   Coll coll;
@@ -38,9 +48,13 @@ struct Algorithm {
   Schedule (*build)(const Shape& shape, int rank);
   /// Predicted time of the whole call for `bytes` in total() elements.
   double (*cost)(const Shape& shape, double bytes, const CostModel& model);
+  Order order = Order::kMoves;
 };
 
 std::span<const Algorithm* const> algorithms();
+/// Those of `coll` that give an element the same bits whichever of them is taken: all that reduce in
+/// rank order, or else the first that has one order for all elements. All, if nothing is reduced.
+std::span<const Algorithm* const> reproducible_algorithms(Coll coll);
 /// nullptr when there is none of this name for `coll`.
 const Algorithm* find_algorithm(Coll coll, std::string_view name);
 

@@ -3,23 +3,38 @@
 #include "algos/algorithm.hpp"
 
 // One line for each algorithm: the name of the record in its file.
-#define UZIP_ALGORITHMS(X)        \
-  X(allreduce_two_shot)           \
-  X(allreduce_ring)               \
-  X(allreduce_one_shot)           \
-  X(allreduce_recursive_doubling) \
-  X(reduce_scatter_two_shot)      \
-  X(reduce_scatter_ring)          \
-  X(allgather_two_shot)           \
-  X(allgather_ring)               \
-  X(allgather_bruck)              \
-  X(barrier_dissemination)        \
-  X(bcast_scatter_allgather)      \
-  X(bcast_binomial)               \
-  X(bcast_chain)                  \
-  X(reduce_two_shot)              \
-  X(reduce_binomial)              \
-  X(reduce_chain)
+#define UZIP_ALGORITHMS(X)            \
+  X(allreduce_two_shot)               \
+  X(allreduce_ring)                   \
+  X(allreduce_one_shot)               \
+  X(allreduce_recursive_doubling)     \
+  X(allreduce_rabenseifner)           \
+  X(allreduce_hierarchical)           \
+  X(reduce_scatter_two_shot)          \
+  X(reduce_scatter_ring)              \
+  X(reduce_scatter_recursive_halving) \
+  X(allgather_two_shot)               \
+  X(allgather_ring)                   \
+  X(allgather_bruck)                  \
+  X(barrier_dissemination)            \
+  X(bcast_scatter_allgather)          \
+  X(bcast_binomial)                   \
+  X(bcast_chain)                      \
+  X(bcast_hierarchical)               \
+  X(reduce_two_shot)                  \
+  X(reduce_binomial)                  \
+  X(reduce_chain)                     \
+  X(gather_direct)                    \
+  X(gather_binomial)                  \
+  X(scatter_direct)                   \
+  X(scatter_binomial)                 \
+  X(alltoall_pairwise)                \
+  X(alltoall_bruck)                   \
+  X(alltoallv_pairwise)               \
+  X(scan_linear)                      \
+  X(scan_recursive_doubling)          \
+  X(exscan_linear)                    \
+  X(exscan_recursive_doubling)
 
 namespace uzip {
 

@@ -50,6 +50,7 @@ extern const Algorithm allreduce_one_shot = {
     [](const Shape& shape) { return shape.coll == Coll::kAllreduce; },
     build,
     cost,
+    Order::kRanks,
 };
 
 }  // namespace uzip

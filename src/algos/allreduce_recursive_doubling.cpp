@@ -7,6 +7,7 @@
 // hop. The lower rank's operand stands first on both sides, so that all ranks get the same bits.
 // Scratch: two vectors, one being received while the other is reduced.
 #include "algos/algorithm.hpp"
+#include "algos/folded_ranks.hpp"
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
@@ -16,28 +17,13 @@
 namespace uzip {
 namespace {
 
-// The ranks that take part in the exchange: a power of two. Below 2 * extra, the odd ranks take
-// part, each for its even neighbour too.
-struct Exchange {
-  explicit Exchange(int size) {
-    while (2 * active <= size) active *= 2;
-    extra = size - active;
-  }
-  bool is_extra(int rank) const { return rank < 2 * extra && rank % 2 == 0; }
-  int number_of(int rank) const { return rank < 2 * extra ? rank / 2 : rank - extra; }
-  int rank_of(int number) const { return number < extra ? 2 * number + 1 : number + extra; }
-
-  int active = 1;
-  int extra = 0;
-};
-
 Schedule build(const Shape& shape, int rank) {
-  const Exchange exchange(shape.size);
+  const FoldedRanks ranks(shape.size);
   const Slice input{Slot::kInput, 0, shape.total()};
   const Slice output{Slot::kOutput, 0, shape.total()};
   ScheduleBuilder builder(shape, rank);
 
-  if (exchange.is_extra(rank)) {
+  if (ranks.is_extra(rank)) {
     builder.send(input, rank + 1);
     builder.recv(rank + 1, output);
     return builder.finish();
@@ -58,19 +44,19 @@ Schedule build(const Shape& shape, int rank) {
     value = output;
   };
 
-  if (rank < 2 * exchange.extra) reduce_with(rank - 1, false);
-  for (int distance = 1; distance < exchange.active; distance *= 2) {
-    const int peer = exchange.rank_of(exchange.number_of(rank) ^ distance);
+  if (ranks.stands_for_two(rank)) reduce_with(rank - 1, false);
+  for (int distance = 1; distance < ranks.active; distance *= 2) {
+    const int peer = ranks.rank_of(ranks.number_of(rank) ^ distance);
     builder.send(value, peer);
-    reduce_with(peer, 2 * distance == exchange.active);
+    reduce_with(peer, 2 * distance == ranks.active);
   }
-  if (rank < 2 * exchange.extra) builder.send(output, rank - 1);
+  if (ranks.stands_for_two(rank)) builder.send(output, rank - 1);
   return builder.finish();
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const Exchange exchange(shape.size);
-  const int hops = doubling_rounds(exchange.active) + (exchange.extra > 0 ? 2 : 0);
+  const FoldedRanks ranks(shape.size);
+  const int hops = doubling_rounds(ranks.active) + (ranks.extra > 0 ? 2 : 0);
   return hops * (model.latency + bytes * (model.ratio * model.seconds_per_byte +
                                           model.reduce_per_byte + model.codec_per_byte));
 }
@@ -86,6 +72,7 @@ extern const Algorithm allreduce_recursive_doubling = {
     [](const Shape& shape) { return shape.coll == Coll::kAllreduce; },
     build,
     cost,
+    Order::kFixed,
 };
 
 }  // namespace uzip

@@ -62,6 +62,7 @@ extern const Algorithm allreduce_ring = {
     [](const Shape& shape) { return shape.coll == Coll::kAllreduce; },
     build,
     cost,
+    Order::kByPlace,
 };
 
 }  // namespace uzip

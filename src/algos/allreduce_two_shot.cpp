@@ -59,6 +59,7 @@ extern const Algorithm allreduce_two_shot = {
     [](const Shape& shape) { return shape.coll == Coll::kAllreduce; },
     build,
     cost,
+    Order::kRanks,
 };
 
 }  // namespace uzip

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "algos/rank_math.hpp"
-#include "algos/schedule.hpp"
+#include "algos/schedule_builder.hpp"
 
 #include <algorithm>
 
@@ -37,6 +37,30 @@ class BinomialTree {
   int size_;
   int root_;
   int place_;
+};
+
+/// Scratch for the blocks of a rank's subtree, the own one first, the others in the order of their
+/// places in the tree: what a child sends or gets is one slice.
+class BlocksInTreeOrder {
+ public:
+  BlocksInTreeOrder(const Shape& shape, const BinomialTree& tree, ScheduleBuilder& builder) {
+    starts_.push_back(0);
+    for (int i = 0; i < tree.descendants(); ++i) {
+      const int rank = tree.rank_at(tree.place() + i);
+      starts_.push_back(starts_.back() + shape.counts[static_cast<size_t>(rank)]);
+    }
+    offset_ = builder.scratch(starts_.back()).offset;
+  }
+
+  /// Of the ranks `first` to `end` - 1 places after this one.
+  Slice range(int first, int end) const {
+    const size_t begin = starts_[static_cast<size_t>(first)];
+    return {Slot::kScratch, offset_ + begin, starts_[static_cast<size_t>(end)] - begin};
+  }
+
+ private:
+  std::vector<size_t> starts_;
+  size_t offset_ = 0;
 };
 
 }  // namespace uzip

@@ -20,9 +20,10 @@ const char* form_name(Form form) {
 }
 
 Schedule build_schedule(const Algorithm& algorithm, const Shape& shape, Form form, int rank) {
-  Schedule schedule = algorithm.build(shape, rank);
+  const Shape part = shape.of_rank(rank);
+  Schedule schedule = algorithm.build(part, rank);
   if (form == Form::kPlain) return schedule;
-  return lower_codec(schedule, shape, rank, form == Form::kSplit);
+  return lower_codec(schedule, part, rank, form == Form::kSplit);
 }
 
 std::vector<Schedule> build_schedules(const Algorithm& algorithm, const Shape& shape, Form form) {
@@ -34,6 +35,10 @@ std::vector<Schedule> build_schedules(const Algorithm& algorithm, const Shape& s
 }
 
 Shape even_shape(Coll coll, int size, size_t count, bool in_place) {
+  if (coll == Coll::kAlltoallv) {
+    const size_t pairs = static_cast<size_t>(size) * static_cast<size_t>(size);
+    return {coll, size, std::vector<size_t>(pairs, count), in_place, 0};
+  }
   std::vector<size_t> counts = is_of_vectors(coll) ? even_shares(count, size)
                                : coll == Coll::kBarrier
                                    ? std::vector<size_t>()
@@ -59,6 +64,16 @@ std::vector<std::vector<size_t>> uneven_counts(int size) {
   return {last_only, first_only, gaps, growing};
 }
 
+// For each pair of ranks the product of theirs, so that what goes there comes back, too, as in place
+// it has to.
+std::vector<size_t> uneven_pairs(const std::vector<size_t>& counts) {
+  std::vector<size_t> pairs;
+  for (size_t from : counts) {
+    for (size_t to : counts) pairs.push_back(from * to);
+  }
+  return pairs;
+}
+
 }  // namespace
 
 std::vector<Shape> awkward_shapes(Coll coll, int size) {
@@ -68,12 +83,21 @@ std::vector<Shape> awkward_shapes(Coll coll, int size) {
   for (size_t count : std::set<size_t>{0, 1, 7, ranks - 1, ranks, ranks + 1, 1000, 65537}) {
     shapes.push_back(even_shape(coll, size, count));
   }
-  for (std::vector<size_t>& counts : uneven_counts(size))
-    shapes.push_back({coll, size, counts, false, 0});
+  for (std::vector<size_t>& counts : uneven_counts(size)) {
+    if (coll == Coll::kAlltoallv) counts = uneven_pairs(counts);
+    if (coll != Coll::kAlltoall) shapes.push_back({coll, size, counts, false, 0});
+  }
   const size_t apart = shapes.size();
   for (size_t i = 0; i < apart; ++i) {
     shapes.push_back(shapes[i]);
     shapes.back().in_place = true;
+  }
+  // Every third shape knows of hosts: pairs, ranks dealt round, or a host of one.
+  for (size_t i = 2; i < shapes.size(); i += 3) {
+    for (int rank = 0; rank < size; ++rank) {
+      const int hosts[] = {rank / 2, rank % 3, rank == 0 ? 0 : 1};
+      shapes[i].hosts.push_back(hosts[i / 3 % 3]);
+    }
   }
   if (is_rooted(coll)) {
     for (size_t i = 0; i < shapes.size(); ++i) shapes[i].root = static_cast<int>(i * 5 % ranks);
@@ -85,6 +109,10 @@ std::string describe(const Algorithm& algorithm, const Shape& shape, Form form) 
   std::string text = std::string(coll_name(algorithm.coll)) + " " + algorithm.name + ", " +
                      std::to_string(shape.size) + " ranks, counts";
   for (size_t count : shape.counts) text += " " + std::to_string(count);
+  if (!shape.hosts.empty()) {
+    text += ", hosts";
+    for (int host : shape.hosts) text += " " + std::to_string(host);
+  }
   if (is_rooted(shape.coll)) text += ", root " + std::to_string(shape.root);
   return text + (shape.in_place ? ", in place, " : ", ") + form_name(form);
 }

@@ -18,7 +18,7 @@ namespace {
 class Lowering {
  public:
   Lowering(const Schedule& schedule, const Shape& shape, int rank, bool split)
-      : map_(shape, rank), builder_(shape, rank), split_(split) {
+      : shape_(shape), rank_(rank), map_(shape, rank), builder_(shape, rank), split_(split) {
     builder_.scratch(schedule.scratch_elements);
     for (const Step& step : schedule.steps) lower(step);
   }
@@ -42,6 +42,8 @@ class Lowering {
   void mark_changed(const Slice& elements);
   Key key_of(const Slice& elements) const;
 
+  const Shape& shape_;
+  int rank_;
   MemoryMap map_;
   ScheduleBuilder builder_;
   bool split_;
@@ -53,9 +55,14 @@ class Lowering {
 void Lowering::lower(const Step& step) {
   switch (step.verb) {
     case Verb::kSend:
-      return step.src.length > 0 ? send(step) : builder_.signal(step.peer);
+      if (step.src.length == 0) return builder_.signal(step.peer);
+      if (shape_.share_host(rank_, step.peer)) return builder_.send(step.src, step.peer);
+      return send(step);
     case Verb::kRecv:
-      return step.dst.length > 0 ? receive(step) : builder_.await_signal(step.peer);
+      if (step.dst.length == 0) return builder_.await_signal(step.peer);
+      if (!shape_.share_host(rank_, step.peer)) return receive(step);
+      builder_.recv(step.peer, step.dst);
+      return mark_changed(step.dst);
     case Verb::kCopy:
       builder_.copy(step.src, step.dst);
       return mark_changed(step.dst);

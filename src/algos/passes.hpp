@@ -8,6 +8,7 @@ namespace uzip {
 /// Puts encode and decode around every send and receive of elements: what leaves the rank is a
 /// frame. A slice that is sent several times is encoded once; a frame that was received and whose
 /// elements have not changed since is forwarded as it is. Messages of no elements stay plain.
+/// Between ranks of one host (Shape::hosts) elements stay plain.
 /// `split`: frames are encoded, sent and received in two parts (split-send).
 Schedule lower_codec(const Schedule& schedule, const Shape& shape, int rank, bool split);
 

@@ -54,6 +54,7 @@ extern const Algorithm reduce_chain = {
     [](const Shape& shape) { return shape.coll == Coll::kReduce; },
     build,
     cost,
+    Order::kFixed,
 };
 
 }  // namespace uzip

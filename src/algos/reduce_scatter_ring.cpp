@@ -57,6 +57,7 @@ extern const Algorithm reduce_scatter_ring = {
     [](const Shape& shape) { return shape.coll == Coll::kReduceScatter; },
     build,
     cost,
+    Order::kByPlace,
 };
 
 }  // namespace uzip

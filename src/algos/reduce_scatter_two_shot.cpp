@@ -51,6 +51,7 @@ extern const Algorithm reduce_scatter_two_shot = {
     [](const Shape& shape) { return shape.coll == Coll::kReduceScatter; },
     build,
     cost,
+    Order::kRanks,
 };
 
 }  // namespace uzip

@@ -62,6 +62,7 @@ extern const Algorithm reduce_two_shot = {
     [](const Shape& shape) { return shape.coll == Coll::kReduce; },
     build,
     cost,
+    Order::kRanks,
 };
 
 }  // namespace uzip

@@ -20,14 +20,29 @@ const char* coll_name(Coll coll) {
       return "bcast";
     case Coll::kReduce:
       return "reduce";
+    case Coll::kGather:
+      return "gather";
+    case Coll::kScatter:
+      return "scatter";
+    case Coll::kAlltoall:
+      return "alltoall";
+    case Coll::kAlltoallv:
+      return "alltoallv";
+    case Coll::kScan:
+      return "scan";
+    case Coll::kExscan:
+      return "exscan";
   }
   return "unknown";
 }
 
-bool is_rooted(Coll coll) { return coll == Coll::kBcast || coll == Coll::kReduce; }
+bool is_rooted(Coll coll) {
+  return coll == Coll::kBcast || coll == Coll::kReduce || coll == Coll::kGather ||
+         coll == Coll::kScatter;
+}
 
 bool is_of_vectors(Coll coll) {
-  return coll == Coll::kAllreduce || coll == Coll::kBcast || coll == Coll::kReduce;
+  return layout_of(coll, Slot::kInput, true) == Layout::kVector;
 }
 
 Layout layout_of(Coll coll, Slot slot, bool is_root) {
@@ -45,8 +60,31 @@ Layout layout_of(Coll coll, Slot slot, bool is_root) {
       return input && !is_root ? Layout::kNothing : Layout::kVector;
     case Coll::kReduce:
       return !input && !is_root ? Layout::kNothing : Layout::kVector;
+    case Coll::kGather:
+      return input ? Layout::kOwnBlock : is_root ? Layout::kBlocks : Layout::kNothing;
+    case Coll::kScatter:
+      return !input ? Layout::kOwnBlock : is_root ? Layout::kBlocks : Layout::kNothing;
+    case Coll::kAlltoall:
+    case Coll::kAlltoallv:
+      return Layout::kBlocks;
+    case Coll::kScan:
+      return Layout::kVector;
+    case Coll::kExscan:  // its root is rank 0, which gets nothing
+      return !input && is_root ? Layout::kNothing : Layout::kVector;
   }
   return Layout::kNothing;
+}
+
+Shape Shape::of_rank(int rank) const {
+  Shape part = *this;
+  if (coll != Coll::kAlltoallv || !recv_counts.empty()) return part;
+  const size_t ranks = static_cast<size_t>(size);
+  const size_t own = static_cast<size_t>(rank);
+  assert(counts.size() == ranks * ranks);
+  part.counts.assign(counts.begin() + static_cast<std::ptrdiff_t>(own * ranks),
+                     counts.begin() + static_cast<std::ptrdiff_t>((own + 1) * ranks));
+  for (size_t from = 0; from < ranks; ++from) part.recv_counts.push_back(counts[from * ranks + own]);
+  return part;
 }
 
 size_t Shape::total() const { return std::accumulate(counts.begin(), counts.end(), size_t{0}); }

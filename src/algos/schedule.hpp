@@ -68,8 +68,21 @@ struct Schedule {
 void link_dependents(Schedule& schedule);
 
 /// What kind of collective an algorithm is for.
-enum class Coll : uint8_t { kAllreduce, kReduceScatter, kAllgather, kBarrier, kBcast, kReduce };
-inline constexpr int kCollCount = 6;
+enum class Coll : uint8_t {
+  kAllreduce,
+  kReduceScatter,
+  kAllgather,
+  kBarrier,
+  kBcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kAlltoall,
+  kAlltoallv,
+  kScan,
+  kExscan,
+};
+inline constexpr int kCollCount = 12;
 const char* coll_name(Coll coll);
 /// Whether the call has a root.
 bool is_rooted(Coll coll);
@@ -87,7 +100,8 @@ enum class Layout : uint8_t {
 /// The layouts of each collective are in the table at Shape. `slot` is kInput or kOutput.
 Layout layout_of(Coll coll, Slot slot, bool is_root);
 
-/// The facts that a schedule is built from: one round of one collective, the same on all ranks.
+/// The facts that a schedule is built from: one round of one collective, the same on all ranks (but
+/// see of_rank()).
 ///
 ///                   kInput          kOutput
 ///   kAllreduce      kVector         kVector
@@ -96,18 +110,41 @@ Layout layout_of(Coll coll, Slot slot, bool is_root);
 ///   kBarrier        kNothing        kNothing
 ///   kBcast          kVector (root)  kVector
 ///   kReduce         kVector         kVector (root)
+///   kGather         kOwnBlock       kBlocks (root)
+///   kScatter        kBlocks (root)  kOwnBlock
+///   kAlltoall       kBlocks         kBlocks
+///   kAlltoallv      kBlocks         kBlocks
+///   kScan           kVector         kVector
+///   kExscan         kVector         kVector (not on rank 0)
 ///
-/// "(root)": on the root only, kNothing on the others. A slice of kBlocks must lie within one block:
-/// in the caller's memory the blocks of one round need not be adjacent. In place: a vector is the
-/// other one; an own block lies in its place among the blocks.
+/// "(root)": on the root only, kNothing on the others. The blocks of kAlltoall are all of one size.
+/// Those of kAlltoallv have a size for each pair of ranks, of which a rank knows its own: of_rank().
+/// A slice of kBlocks must lie within one block:
+/// in the caller's memory the blocks of one round need not be adjacent. In place: vectors, or blocks
+/// and blocks, are the same memory; an own block lies in its place among the blocks.
 struct Shape {
   Coll coll = Coll::kAllreduce;
   int size = 1;  ///< ranks
   std::vector<size_t> counts;  ///< elements of each rank's block; of a vector, how it is divided
-                               ///< among the ranks (even_shares() unless there is a reason)
+                               ///< among the ranks (even_shares() unless there is a reason); of
+                               ///< kAlltoallv, counts[i * size + j] go from rank i to rank j
   bool in_place = false;
   int root = 0;  ///< of a rooted collective
+  std::vector<size_t> recv_counts{};  ///< of_rank() of kAlltoallv: elements that come from each
+                                      ///< rank; counts are those that go to each
 
+  std::vector<int> hosts{};  ///< by rank: which host it is on; between ranks of one host nothing is
+                             ///< encoded. Empty: all are alike.
+
+  bool share_host(int a, int b) const {
+    return !hosts.empty() && hosts[static_cast<size_t>(a)] == hosts[static_cast<size_t>(b)];
+  }
+  /// What `rank` knows of the shape, and its schedule is built from.
+  Shape of_rank(int rank) const;
+  /// Elements of the blocks in kInput or kOutput.
+  const std::vector<size_t>& counts_of(Slot slot) const {
+    return slot == Slot::kOutput && !recv_counts.empty() ? recv_counts : counts;
+  }
   size_t total() const;
   size_t offset(int rank) const;  ///< sum of the counts before `rank`
   Layout layout(Slot slot, int rank) const { return layout_of(coll, slot, rank == root); }

@@ -28,12 +28,18 @@ struct ScheduleBuilder::State {
 
   Slice block(Slot slot, int of_rank) const;
 
-  Layout input_layout;
-  Layout output_layout;
+  // The caller's buffer, in blocks.
+  struct Blocks {
+    Layout layout;
+    std::vector<size_t> counts;
+    std::vector<size_t> offsets;
+  };
+  static Blocks blocks_of(const Shape& shape, Slot slot, int rank);
+
+  Blocks input;
+  Blocks output;
   int size;
   int rank;
-  std::vector<size_t> counts;
-  std::vector<size_t> offsets;
   AccessHistory history;
   Schedule schedule;
   std::vector<uint32_t> sent;  // messages so far, by peer
@@ -45,20 +51,24 @@ struct ScheduleBuilder::State {
 };
 
 ScheduleBuilder::State::State(const Shape& shape, int own_rank)
-    : input_layout(shape.layout(Slot::kInput, own_rank)),
-      output_layout(shape.layout(Slot::kOutput, own_rank)),
+    : input(blocks_of(shape, Slot::kInput, own_rank)),
+      output(blocks_of(shape, Slot::kOutput, own_rank)),
       size(shape.size),
       rank(own_rank),
-      counts(shape.counts),
       history(shape, own_rank) {
   assert(rank >= 0 && rank < size);
-  counts.resize(static_cast<size_t>(size));  // a barrier need not give any
-  for (size_t offset = 0; size_t count : counts) {
-    offsets.push_back(offset);
+  sent.resize(static_cast<size_t>(size));
+  received.resize(static_cast<size_t>(size));
+}
+
+ScheduleBuilder::State::Blocks ScheduleBuilder::State::blocks_of(const Shape& shape, Slot slot,
+                                                                 int rank) {
+  Blocks blocks{shape.layout(slot, rank), shape.counts_of(slot), {}};
+  for (size_t offset = 0; size_t count : blocks.counts) {
+    blocks.offsets.push_back(offset);
     offset += count;
   }
-  sent.resize(counts.size());
-  received.resize(counts.size());
+  return blocks;
 }
 
 uint32_t ScheduleBuilder::State::add(Step step) {
@@ -182,10 +192,11 @@ Slice ScheduleBuilder::wire(size_t length) {
 }
 
 Slice ScheduleBuilder::State::block(Slot slot, int of_rank) const {
-  const Layout layout = slot == Slot::kInput ? input_layout : output_layout;
+  const Blocks& blocks = slot == Slot::kInput ? input : output;
   const size_t number = static_cast<size_t>(of_rank);
-  assert(layout != Layout::kNothing && (layout != Layout::kOwnBlock || of_rank == rank));
-  return {slot, layout == Layout::kOwnBlock ? 0 : offsets[number], counts[number]};
+  const bool own = blocks.layout == Layout::kOwnBlock;
+  assert(blocks.layout != Layout::kNothing && (!own || of_rank == rank));
+  return {slot, own ? 0 : blocks.offsets[number], blocks.counts[number]};
 }
 
 Slice ScheduleBuilder::input_block(int rank) const { return state_->block(Slot::kInput, rank); }

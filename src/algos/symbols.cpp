@@ -52,6 +52,13 @@ Result<uint32_t> Expressions::reduce(std::span<const uint32_t> operands, bool av
   return expression;
 }
 
+bool Expressions::is_prefix(uint32_t expression, size_t ranks) const {
+  const Node& node = nodes_[expression];
+  return node.ranks == ranks && std::all_of(node.contributors.begin(),
+                                            node.contributors.begin() + static_cast<std::ptrdiff_t>(ranks),
+                                            [](bool contributes) { return contributes; });
+}
+
 std::string Expressions::text(uint32_t expression) const {
   std::string text;
   append_text(expression, &text);

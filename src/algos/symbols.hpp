@@ -27,6 +27,8 @@ class Expressions {
 
   /// Whether every rank has contributed (no rank can have twice).
   bool complete(uint32_t expression) const { return nodes_[expression].ranks == size_; }
+  /// Whether the first `ranks` ranks have contributed, and no others.
+  bool is_prefix(uint32_t expression, size_t ranks) const;
   bool averaged(uint32_t expression) const { return nodes_[expression].average; }
 
   /// "(1 + 2) + 0", for messages; long ones end in "...".

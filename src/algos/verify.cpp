@@ -15,7 +15,8 @@ Ensemble::Ensemble(std::span<const Schedule> all, const Shape& of)
     total += count;
   }
   for (int rank = 0; rank < size(); ++rank) {
-    maps.emplace_back(shape, rank);
+    if (shape.coll == Coll::kAlltoallv) parts.push_back(shape.of_rank(rank));
+    maps.emplace_back(shape_of(rank), rank);
     partners.emplace_back(schedules[rank].steps.size());
   }
 }
@@ -28,8 +29,12 @@ Slice Ensemble::whole(Slot slot, int rank) const {
     case Layout::kOwnBlock:
       return {slot, 0, counts[rank]};
     case Layout::kVector:
-    case Layout::kBlocks:
       return {slot, 0, total};
+    case Layout::kBlocks: {
+      size_t elements = 0;
+      for (size_t count : shape_of(rank).counts_of(slot)) elements += count;
+      return {slot, 0, elements};
+    }
   }
   return {slot, 0, 0};
 }
@@ -47,7 +52,9 @@ Status verify(std::span<const Schedule> schedules, const Shape& shape, int order
   if (shape.size < 1 || schedules.size() != static_cast<size_t>(shape.size)) {
     return error(UZIP_ERR_INVALID, "%zu schedules for %d ranks", schedules.size(), shape.size);
   }
-  if (shape.coll != Coll::kBarrier && shape.counts.size() != schedules.size()) {
+  const size_t ranks = schedules.size();
+  const size_t counts = shape.coll == Coll::kAlltoallv ? ranks * ranks : ranks;
+  if (shape.coll != Coll::kBarrier && shape.counts.size() != counts) {
     return error(UZIP_ERR_INVALID, "%zu counts for %d ranks", shape.counts.size(), shape.size);
   }
   Ensemble ensemble(schedules, shape);

@@ -47,7 +47,7 @@ class Ancestry {
 
 Status check_order(const Ensemble& ensemble, int rank) {
   const Schedule& schedule = ensemble.schedules[rank];
-  AccessHistory history(ensemble.shape, rank);
+  AccessHistory history(ensemble.shape_of(rank), rank);
   Ancestry ancestry(schedule);
   for (uint32_t number = 0; number < schedule.steps.size(); ++number) {
     const std::vector<uint32_t>& hazards = history.follow(schedule.steps[number], number);

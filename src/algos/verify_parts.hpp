@@ -3,6 +3,7 @@
 
 #include "algos/access.hpp"
 #include "algos/schedule.hpp"
+#include "algos/symbols.hpp"
 #include "base/status.hpp"
 
 #include <cstdint>
@@ -22,6 +23,7 @@ struct StepId {
 struct Ensemble {
   std::span<const Schedule> schedules;
   const Shape& shape;
+  std::vector<Shape> parts;     ///< Shape::of_rank(), where ranks know different things
   std::vector<size_t> counts;   ///< as in the shape, but never missing
   std::vector<size_t> offsets;  ///< of the blocks
   size_t total = 0;
@@ -31,6 +33,8 @@ struct Ensemble {
 
   Ensemble(std::span<const Schedule> schedules, const Shape& shape);
 
+  /// What the schedule of `rank` was built from.
+  const Shape& shape_of(int rank) const { return parts.empty() ? shape : parts[rank]; }
   int size() const { return static_cast<int>(schedules.size()); }
   const Step& step(StepId id) const { return schedules[id.rank].steps[id.step]; }
   StepId partner(StepId id) const { return partners[id.rank][id.step]; }
@@ -52,6 +56,12 @@ Status match_messages(Ensemble& ensemble);
 
 /// Every two steps that touch the same memory, one of them writing, are ordered by dependencies.
 Status check_order(const Ensemble& ensemble, int rank);
+
+/// Whether `output`, the symbols in the output of `rank`, is what the collective promises. `first`
+/// is the output of the first rank that has one: where all reduce the same, they must do it in the
+/// same order.
+Status check_result(const Ensemble& ensemble, const Expressions& expressions, int rank,
+                    const Symbols& output, const Symbols& first);
 
 /// All ranks in random legal orders, one for each seed from `seed` on, without any buffering of
 /// messages; then whether the outputs are what the collective promises.

@@ -44,9 +44,6 @@ class Simulation {
 
   Status deadlock() const;
   Status check_outputs();
-  Status check_output(int rank, const Symbols& output, const Symbols& first);
-  Status check_reduced(int rank, const Symbols& output, const Symbols& first);
-  Status check_moved(int rank, const Symbols& output) const;
   Status check_barrier(int rank) const;
 
   const Ensemble& ensemble_;
@@ -280,71 +277,9 @@ Status Simulation::check_outputs() {
       return error(UZIP_ERR_INTERNAL, "rank %d: a part of the output is never written", rank);
     }
     if (first.empty()) first = output;
-    UZIP_RETURN_IF_ERROR(check_output(rank, output, first));
+    UZIP_RETURN_IF_ERROR(check_result(ensemble_, expressions_, rank, output, first));
   }
   return Status();
-}
-
-Status Simulation::check_output(int rank, const Symbols& output, const Symbols& first) {
-  switch (ensemble_.shape.coll) {
-    case Coll::kAllreduce:
-    case Coll::kReduceScatter:
-    case Coll::kReduce:
-      return check_reduced(rank, output, first);
-    case Coll::kAllgather:
-    case Coll::kBcast:
-      return check_moved(rank, output);
-    case Coll::kBarrier:
-      return Status();
-  }
-  return Status();
-}
-
-// The right elements, every rank's contribution in each, the same order of reduction on all ranks.
-Status Simulation::check_reduced(int rank, const Symbols& output, const Symbols& first) {
-  const bool scattered = ensemble_.shape.coll == Coll::kReduceScatter;
-  size_t position = scattered ? ensemble_.offsets[rank] : 0;
-  for (const SymbolRun& run : output) {
-    if (run.index != position) {
-      return error(UZIP_ERR_INTERNAL, "rank %d: element %zu of the result stands where %zu belongs",
-                   rank, run.index, position);
-    }
-    if (!expressions_.complete(run.expression)) {
-      return error(UZIP_ERR_INTERNAL, "rank %d: element %zu of the result is %s only", rank,
-                   position, expressions_.text(run.expression).c_str());
-    }
-    if (ensemble_.size() > 1 && !expressions_.averaged(run.expression)) {
-      return error(UZIP_ERR_INTERNAL, "rank %d: no reduction of element %zu is marked as the last",
-                   rank, position);
-    }
-    position += run.length;
-  }
-  if (scattered || output == first) return Status();
-  return error(UZIP_ERR_INTERNAL, "rank %d reduces in another order than rank 0: %s, not %s", rank,
-               expressions_.text(output[0].expression).c_str(),
-               expressions_.text(first[0].expression).c_str());
-}
-
-// What the collective only moves must be in its place.
-Status Simulation::check_moved(int rank, const Symbols& output) const {
-  Symbols expected;
-  if (ensemble_.shape.coll == Coll::kBcast) {
-    append_run(expected, {ensemble_.total, static_cast<uint32_t>(ensemble_.shape.root), 0});
-  } else {
-    for (int from = 0; from < ensemble_.size(); ++from) {
-      const size_t count = ensemble_.counts[from];
-      if (count > 0)
-        append_run(expected, {count, static_cast<uint32_t>(from), ensemble_.offsets[from]});
-    }
-  }
-  if (output == expected) return Status();
-  for (size_t i = 0; i < output.size(); ++i) {
-    if (i < expected.size() && output[i] == expected[i]) continue;
-    return error(UZIP_ERR_INTERNAL,
-                 "rank %d: %zu elements of the result are rank %u's from element %zu on", rank,
-                 output[i].length, output[i].expression, output[i].index);
-  }
-  return error(UZIP_ERR_INTERNAL, "rank %d: the result is too short", rank);
 }
 
 Status Simulation::check_barrier(int rank) const {

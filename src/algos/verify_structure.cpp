@@ -122,10 +122,11 @@ const char* StructureCheck::check_elements(const Slice& slice) const {
       ensemble_.shape.layout(slice.slot, rank_) != Layout::kBlocks) {
     return nullptr;
   }
-  const auto& offsets = ensemble_.offsets;
-  const auto block =
-      std::upper_bound(offsets.begin(), offsets.end(), slice.offset) - offsets.begin() - 1;
-  if (slice.offset + slice.length > offsets[block] + ensemble_.counts[block]) {
+  size_t end = 0;
+  for (size_t count : ensemble_.shape_of(rank_).counts_of(slice.slot)) {
+    end += count;
+    if (slice.offset >= end) continue;
+    if (slice.offset + slice.length <= end) return nullptr;
     return "a slice across two blocks, which need not be adjacent";
   }
   return nullptr;

@@ -57,6 +57,10 @@ constexpr std::array kRows = {
         "send the parts that are stored as they are before coding is done"},
     Row{"UZIP_CHECKSUM", SwitchForm{&Config::checksum}, kMustMatch,
         "protect every frame by a CRC32C"},
+    Row{"UZIP_REPRODUCIBLE", SwitchForm{&Config::reproducible}, kMustMatch,
+        "an element is reduced to the same bits in a call of any size, with pieces of any size"},
+    Row{"UZIP_RANKS_PER_HOST", IntegerForm{&Config::ranks_per_host, 0}, kMustMatch,
+        "for trying out: choose as if so many ranks in a row shared a host, and others a network; 0: as it is"},
     Row{"UZIP_CODEC_THRESHOLD", BytesForm{&Config::codec_threshold}, kMustMatch,
         "calls with a smaller share per rank stay uncompressed when the codec is auto"},
 

@@ -25,6 +25,8 @@ struct Config {
   size_t chunk_bytes = 0;          ///< UZIP_CHUNK: bytes (K, M, G accepted), 0 = auto
   int split_send = -1;             ///< UZIP_SPLIT_SEND: auto, 0, 1
   bool checksum = false;           ///< UZIP_CHECKSUM: CRC32C in every frame
+  bool reproducible = false;       ///< UZIP_REPRODUCIBLE: the bits of an element don't depend on the call's size
+  int ranks_per_host = 0;          ///< UZIP_RANKS_PER_HOST: pretended hosts, for tests; 0 = as they are
   size_t codec_threshold = 0;      ///< UZIP_CODEC_THRESHOLD: pieces below stay raw; 0 = auto
 
   // Waiting.

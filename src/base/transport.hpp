@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace uzip {
 
@@ -52,6 +53,7 @@ class TransportSink {
 struct TransportInfo {
   std::string description;  ///< for people: "ucx 1.13.1: posix, cma, tcp"
   bool all_same_host = false;  ///< every pair of processes shares memory, and uses it
+  std::vector<int> hosts;      ///< by process; equal numbers: the two share memory, and use it. Empty: not known
   int processes_here = 1;      ///< processes of the job on this host; may differ between hosts
 };
 

@@ -63,9 +63,17 @@ Result<CallKind> kind_of(uzip_coll_t coll) {
     case UZIP_BARRIER: return CallKind::kBarrier;
     case UZIP_BCAST: return CallKind::kBcast;
     case UZIP_REDUCE: return CallKind::kReduce;
+    case UZIP_GATHER: return CallKind::kGather;
+    case UZIP_GATHERV: return CallKind::kGatherV;
+    case UZIP_SCATTER: return CallKind::kScatter;
+    case UZIP_SCATTERV: return CallKind::kScatterV;
+    case UZIP_ALLTOALL: return CallKind::kAlltoall;
+    case UZIP_ALLTOALLV: return CallKind::kAlltoallV;
+    case UZIP_SCAN: return CallKind::kScan;
+    case UZIP_EXSCAN: return CallKind::kExscan;
   }
   return error(UZIP_ERR_INVALID, "collective %d does not exist; allowed are 0 to %d",
-               static_cast<int>(coll), static_cast<int>(UZIP_REDUCE));
+               static_cast<int>(coll), static_cast<int>(UZIP_EXSCAN));
 }
 
 Result<CollArgs> validate_point_to_point(CallKind kind, size_t count, DataType type, int peer, int tag,
@@ -105,6 +113,14 @@ const char* call_name(CallKind kind) {
     case CallKind::kRecv: return "recv";
     case CallKind::kBcast: return "bcast";
     case CallKind::kReduce: return "reduce";
+    case CallKind::kGather: return "gather";
+    case CallKind::kGatherV: return "gatherv";
+    case CallKind::kScatter: return "scatter";
+    case CallKind::kScatterV: return "scatterv";
+    case CallKind::kAlltoall: return "alltoall";
+    case CallKind::kAlltoallV: return "alltoallv";
+    case CallKind::kScan: return "scan";
+    case CallKind::kExscan: return "exscan";
   }
   return "unknown call";
 }
@@ -118,6 +134,14 @@ Coll coll_of(CallKind kind) {
     case CallKind::kBarrier: return Coll::kBarrier;
     case CallKind::kBcast: return Coll::kBcast;
     case CallKind::kReduce: return Coll::kReduce;
+    case CallKind::kGather: return Coll::kGather;
+    case CallKind::kScatter: return Coll::kScatter;
+    case CallKind::kAlltoall: return Coll::kAlltoall;
+    case CallKind::kGatherV:
+    case CallKind::kScatterV:
+    case CallKind::kAlltoallV: return Coll::kAlltoallv;
+    case CallKind::kScan: return Coll::kScan;
+    case CallKind::kExscan: return Coll::kExscan;
     default: return Coll::kAllreduce;
   }
 }
@@ -156,9 +180,11 @@ Result<CollArgs> validate_collective(const uzip_coll_args_t& user, const CallCon
   args.type = user.dtype;
   if (is_reduction(args.kind)) {
     UZIP_RETURN_IF_ERROR(check_op(user.op));
+    if (user.op == UZIP_AVG && (coll == Coll::kScan || coll == Coll::kExscan))
+      return error(UZIP_ERR_INVALID, "%s: avg is not defined for prefixes; use sum", call_name(args.kind));
     args.op = user.op;
   }
-  if (is_rooted(coll)) {
+  if (is_rooted(coll) || args.kind == CallKind::kGatherV || args.kind == CallKind::kScatterV) {
     if (user.root < 0 || user.root >= context.size)
       return error(UZIP_ERR_INVALID, "%s: root %d does not exist; the communicator has ranks 0 to %d",
                    call_name(args.kind), user.root, context.size - 1);

@@ -9,8 +9,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace uzip {
 
@@ -28,6 +30,14 @@ enum class CallKind : uint8_t {
   kRecv = 8,
   kBcast = 9,
   kReduce = 10,
+  kGather = 11,
+  kGatherV = 12,
+  kScatter = 13,
+  kScatterV = 14,
+  kAlltoall = 15,
+  kAlltoallV = 16,
+  kScan = 17,
+  kExscan = 18,
 };
 /// "allreduce"; "unknown call" for a value that is not one.
 const char* call_name(CallKind kind);
@@ -35,11 +45,16 @@ const char* call_name(CallKind kind);
 inline bool is_point_to_point(CallKind kind) { return kind == CallKind::kSend || kind == CallKind::kRecv; }
 inline bool is_reduction(CallKind kind) {
   return kind == CallKind::kAllreduce || kind == CallKind::kReduceScatter ||
-         kind == CallKind::kReduceScatterV || kind == CallKind::kReduce;
+         kind == CallKind::kReduceScatterV || kind == CallKind::kReduce || kind == CallKind::kScan ||
+         kind == CallKind::kExscan;
 }
 /// The v forms whose counts all ranks know.
 inline bool has_counts(CallKind kind) {
   return kind == CallKind::kReduceScatterV || kind == CallKind::kAllgatherV;
+}
+/// The v forms of which a rank knows only what itself sends and receives: each pair of ranks has a count of its own.
+inline bool is_pairwise(CallKind kind) {
+  return kind == CallKind::kGatherV || kind == CallKind::kScatterV || kind == CallKind::kAlltoallV;
 }
 
 /// A codec and how hard it tries, by name: "auto", "raw", "lev", "lev:fastest", "lev:smallest".
@@ -62,6 +77,14 @@ struct CallOptions {
   bool operator==(const CallOptions&) const = default;
 };
 
+/// One side of a pairwise call: how many elements go to, or come from, each rank, and where they are.
+struct Blocks {
+  std::vector<size_t> counts, begins;  ///< elements, by rank
+};
+struct PairBlocks {
+  Blocks sent, received;
+};
+
 struct CollArgs {
   CallKind kind = CallKind::kBarrier;
   DataType type = UZIP_UINT8;
@@ -73,8 +96,9 @@ struct CollArgs {
   uint32_t tag = 0;
   const std::byte* src = nullptr;
   std::byte* dst = nullptr;
-  size_t count = 0;              ///< per rank; the v forms: the sum
-  std::span<const size_t> counts;  ///< the v forms only; the caller's, valid until the call has started
+  size_t count = 0;              ///< per rank; the v forms: the sum; pairwise ones: what this rank sends
+  std::span<const size_t> counts;  ///< v forms that all ranks know; the caller's, valid until the call has started
+  std::shared_ptr<const PairBlocks> pairs;  ///< pairwise v forms
   CallOptions options;
   uzip_coll_info_t* info = nullptr;
 };

@@ -1,6 +1,8 @@
 // Where a call's elements are: counts that memory can hold, the in-place forms, and buffers that do not overlap.
 #include "comm/coll_buffers.hpp"
 
+#include "comm/pair_buffers.hpp"
+
 #include <algorithm>
 #include <cstdint>
 
@@ -16,15 +18,6 @@ struct Extent {
 bool overlap(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_bytes) {
   const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
   return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
-}
-
-Status check_disjoint(const CollArgs& args, const Extent& src, const Extent& dst) {
-  if (!overlap(args.src, src.bytes, args.dst, dst.bytes)) return Status();
-  return error(UZIP_ERR_INVALID,
-               "%s: source (%zu bytes at %p) and destination (%zu bytes at %p) overlap; they must be "
-               "disjoint, or one of the in-place forms of the call",
-               call_name(args.kind), src.bytes, static_cast<const void*>(args.src), dst.bytes,
-               static_cast<const void*>(args.dst));
 }
 
 /// Counts of the v forms: their sum becomes the call's count; and where this rank's block begins.
@@ -67,7 +60,8 @@ void bind_alike(const void* src, void* dst, CollArgs& args) {
 /// Blocks in, the own one out. In place the result takes the place of the own block; as in MPI's reduce_scatter it
 /// goes from there to the front.
 void bind_to_own(const void* src, void* dst, const Extent& in, const Extent& out, size_t own_offset, CollArgs& args) {
-  args.result_moves = src == UZIP_IN_PLACE || (src == dst && in.bytes != out.bytes);
+  args.result_moves =
+      is_reduction(args.kind) && (src == UZIP_IN_PLACE || (src == dst && in.bytes != out.bytes));
   if (src == UZIP_IN_PLACE) src = dst;
   args.src = static_cast<const std::byte*>(src);
   args.dst = static_cast<std::byte*>(dst);
@@ -102,7 +96,17 @@ Status check_buffer(const void* buffer, size_t bytes, const char* name) {
                buffer ? "UZIP_IN_PLACE" : "NULL", bytes, name[0] == 's' ? "read" : "written");
 }
 
+Status check_disjoint(const CollArgs& args, size_t src_bytes, size_t dst_bytes) {
+  if (!overlap(args.src, src_bytes, args.dst, dst_bytes)) return Status();
+  return error(UZIP_ERR_INVALID,
+               "%s: source (%zu bytes at %p) and destination (%zu bytes at %p) overlap; they must be "
+               "disjoint, or one of the in-place forms of the call",
+               call_name(args.kind), src_bytes, static_cast<const void*>(args.src), dst_bytes,
+               static_cast<const void*>(args.dst));
+}
+
 Status bind_buffers(const uzip_coll_args_t& user, const CallContext& context, CollArgs& args) {
+  if (is_pairwise(args.kind)) return bind_pairs(user, context, args);
   const size_t ranks = static_cast<size_t>(context.size), rank = static_cast<size_t>(context.rank);
   const size_t element = datatype_size(args.type);
   const Coll coll = coll_of(args.kind);
@@ -123,9 +127,14 @@ Status bind_buffers(const uzip_coll_args_t& user, const CallContext& context, Co
   const Extent in = extent_of(layout_of(coll, Slot::kInput, is_root), sizes);
   const Extent out = extent_of(layout_of(coll, Slot::kOutput, is_root), sizes);
 
-  const void* const src = in.layout == Layout::kNothing ? nullptr : user.src;
-  void* const dst = out.layout == Layout::kNothing ? nullptr : user.dst;
-  if (src != UZIP_IN_PLACE || out.layout == Layout::kNothing)
+  const void* src = in.layout == Layout::kNothing ? nullptr : user.src;
+  // In an exclusive scan rank 0 has its elements in a destination that gets nothing.
+  if (coll == Coll::kExscan && src == UZIP_IN_PLACE) src = user.dst;
+  void* dst = out.layout == Layout::kNothing ? nullptr : user.dst;
+  // The root's block of a scatter may stay where it is.
+  if (coll == Coll::kScatter && is_root && dst == UZIP_IN_PLACE && src != UZIP_IN_PLACE && src != nullptr)
+    dst = static_cast<std::byte*>(const_cast<void*>(src)) + sizes.own_offset;
+  if (src != UZIP_IN_PLACE || out.layout == Layout::kNothing || coll == Coll::kScatter)
     UZIP_RETURN_IF_ERROR(check_buffer(src, in.bytes, "src"));
   UZIP_RETURN_IF_ERROR(check_buffer(dst, std::max(out.bytes, src == UZIP_IN_PLACE ? in.bytes : 0), "dst"));
   if (in.layout == Layout::kBlocks && out.layout == Layout::kOwnBlock) {
@@ -135,7 +144,7 @@ Status bind_buffers(const uzip_coll_args_t& user, const CallContext& context, Co
   } else {
     bind_alike(src, dst, args);
   }
-  return args.in_place || args.result_moves ? Status() : check_disjoint(args, in, out);
+  return args.in_place || args.result_moves ? Status() : check_disjoint(args, in.bytes, out.bytes);
 }
 
 }  // namespace uzip

@@ -11,6 +11,9 @@ Result<size_t> total_bytes(size_t count, size_t blocks, DataType type);
 /// A buffer of `bytes` bytes must be there. `name` is "src" or "dst".
 Status check_buffer(const void* buffer, size_t bytes, const char* name);
 
+/// args.src and args.dst must not overlap.
+Status check_disjoint(const CollArgs& args, size_t src_bytes, size_t dst_bytes);
+
 /// Fills in count, counts, src, dst, in_place and result_moves; kind, type and root are there already.
 Status bind_buffers(const uzip_coll_args_t& user, const CallContext& context, CollArgs& args);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <set>
 
 namespace uzip {
 namespace {
@@ -12,6 +13,15 @@ namespace {
 constexpr size_t kCachedPlans = 16;
 constexpr size_t kFirstCapacity = 64;  // calls in flight before the table grows
 constexpr size_t kPastCalls = 64;
+
+/// Which host each rank is on, if that tells ranks apart: some share one, and there are several.
+std::vector<int> hosts_of(const Engine& engine, const std::vector<int>& processes) {
+  std::vector<int> hosts;
+  for (int process : processes) hosts.push_back(engine.host_of(process));
+  const size_t different = std::set<int>(hosts.begin(), hosts.end()).size();
+  if (different == 1 || different == hosts.size()) hosts.clear();
+  return hosts;
+}
 
 }  // namespace
 
@@ -21,7 +31,7 @@ Communicator::Communicator(Engine& engine, int rank, std::vector<int> processes,
       rank_(rank),
       processes_(std::move(processes)),
       numbers_(std::move(numbers)),
-      selector_(engine.config(), engine.link_facts()),
+      selector_(engine.config(), engine.link_facts(), hosts_of(engine, processes_)),
       schedules_(rank),
       collectives_(kFirstCapacity),
       past_(kPastCalls),
@@ -41,10 +51,12 @@ Communicator::~Communicator() {
 // ---- Starting calls --------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& args) {
+  const std::span<const size_t> sent = args.pairs ? std::span(args.pairs->sent.counts) : args.counts;
+  const std::span<const size_t> received = args.pairs ? std::span(args.pairs->received.counts) : std::span<const size_t>();
   const auto matches = [&](const CallShape& shape) {
     return shape.kind == args.kind && shape.count == args.count && shape.type == args.type &&
            shape.in_place == args.in_place && shape.root == args.root && shape.options == args.options &&
-           std::equal(shape.counts.begin(), shape.counts.end(), args.counts.begin(), args.counts.end());
+           std::ranges::equal(shape.counts, sent) && std::ranges::equal(shape.recv_counts, received);
   };
   for (size_t i = 0; i < plans_.size(); ++i) {
     const size_t candidate = (last_plan_ + i) % plans_.size();
@@ -53,8 +65,8 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
     return plans_[candidate];
   }
   const int ranks = is_point_to_point(args.kind) ? 1 : size();
-  CallShape shape{args.kind,  args.type, args.in_place, ranks, args.count, {args.counts.begin(), args.counts.end()},
-                  args.root,  args.options};
+  CallShape shape{args.kind,  args.type, args.in_place, ranks, args.count, {sent.begin(), sent.end()},
+                  {received.begin(), received.end()}, args.root, args.options};
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
   prepared->direct = DirectExchange::suits(prepared->plan);
@@ -96,7 +108,7 @@ Result<Request*> Communicator::start(CollArgs&& args) {
     collectives_.swap(larger);
   }
   collectives_[stamp.sequence & (collectives_.size() - 1)] = request;
-  past_[stamp.sequence % kPastCalls] = {stamp, false};
+  past_[stamp.sequence % kPastCalls] = {stamp, false, args.pairs};
   request->begin(*this, std::move(args), std::move(plan), stamp);
   std::erase_if(failed_ahead_, [&](const FailedAhead& failed) {
     if (failed.sequence != stamp.sequence) return false;
@@ -185,21 +197,38 @@ Request* Communicator::find_collective(uint32_t sequence) {
 bool Communicator::on_past_call(const MessageHead& head) {
   const CallStamp& theirs = head.frame.call;
   PastCall& past = past_[theirs.sequence % kPastCalls];
-  if (past.failed || past.stamp.sequence != theirs.sequence || past.stamp == theirs) return false;
+  CallStamp ours = past.stamp;
+  if (past.pairs) {
+    const bool inquiry = MessageIndex::unpack(head.envelope.index).round == MessageIndex::kInquiryRound;
+    ours.count = (inquiry ? past.pairs->sent : past.pairs->received).counts[head.envelope.source];
+  }
+  if (past.failed || ours.sequence != theirs.sequence || ours == theirs) return false;
   past.failed = true;
   tell_call_failed(theirs.sequence,
                    error(UZIP_ERR_MISMATCH, "rank %d called %s where rank %u called %s", rank_,
-                         describe_call(past.stamp).c_str(), head.envelope.source,
+                         describe_call(ours).c_str(), head.envelope.source,
                          describe_call(theirs).c_str()));
   return false;
 }
 
+/// What a message must carry that belongs to the call. An inquiry tells what its sender expects from this rank.
+CallStamp Communicator::stamp_for(const Request& request, const MessageHead& head) const {
+  const auto source = static_cast<int>(head.envelope.source);
+  if (is_point_to_point(request.args().kind)) return request.stamp();
+  const bool inquiry = MessageIndex::unpack(head.envelope.index).round == MessageIndex::kInquiryRound;
+  return inquiry ? request.sent_stamp(source) : request.expected_stamp(source);
+}
+
 Status Communicator::check_stamp(const Request& request, const MessageHead& head) const {
-  const CallStamp& ours = request.stamp();
+  const CallStamp ours = stamp_for(request, head);
   const CallStamp& theirs = head.frame.call;
   if (ours == theirs && (ours.count == 0 || head.frame.count == 0 ||
                          head.frame.type == static_cast<uint8_t>(request.type())))
     return Status();
+  if (is_pairwise(request.args().kind) && ours.coll == theirs.coll && ours.plan == theirs.plan &&
+      ours.count != theirs.count)
+    return error(UZIP_ERR_MISMATCH, "rank %u sends %llu elements where rank %d expects %llu", head.envelope.source,
+                 static_cast<unsigned long long>(theirs.count), rank_, static_cast<unsigned long long>(ours.count));
   std::string call = describe_call(theirs);
   if (head.frame.count > 0) call += std::string(" of ") + datatype_info(static_cast<DataType>(head.frame.type)).name;
   if (ours.coll == theirs.coll && ours.op == theirs.op && ours.count == theirs.count &&
@@ -224,7 +253,7 @@ void Communicator::offer_held(Request& request, uint32_t round) {
     if (index.kind != kind || head.frame.call.sequence != request.stamp().sequence) return false;
     if (kind == MessageKind::kPointToPoint && static_cast<int>(head.envelope.source) != request.args().peer)
       return false;
-    return index.round == round || !(head.frame.call == request.stamp());  // or it shows a disagreement
+    return index.round == round || !(head.frame.call == stamp_for(request, head));  // or it shows a disagreement
   };
   for (size_t i = 0; i < held_.size() && !request.ended();) {
     if (!belongs(held_[i].head)) {

@@ -60,10 +60,12 @@ class Communicator {
   struct PastCall {
     CallStamp stamp;
     bool failed = false;
+    std::shared_ptr<const PairBlocks> pairs;
   };
 
   Result<std::shared_ptr<PreparedPlan>> plan_for(const CollArgs& args);
   void on_bad_frame(const MessageHead& head, const Status& why);
+  CallStamp stamp_for(const Request& request, const MessageHead& head) const;
   Status check_stamp(const Request& request, const MessageHead& head) const;
   Request* find_collective(uint32_t sequence);
   bool on_collective(Incoming& incoming, const MessageHead& head);

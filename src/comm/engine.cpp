@@ -104,7 +104,14 @@ Status Engine::read_default_options() {
 }
 
 LinkFacts Engine::link_facts() const {
-  return uzip::link_facts(transport_->info().all_same_host);
+  const int per_host = config_.ranks_per_host;
+  return uzip::link_facts(transport_->info().all_same_host && (per_host == 0 || per_host >= transport_->size()));
+}
+
+int Engine::host_of(int process) const {
+  if (config_.ranks_per_host > 0) return process / config_.ranks_per_host;
+  const std::vector<int>& hosts = transport_->info().hosts;
+  return hosts.empty() ? 0 : hosts[static_cast<size_t>(process)];
 }
 
 // ---- Progress and waiting --------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ class Engine final : public TransportSink {
   const Config& config() const { return config_; }
   const CallOptions* default_options() const { return defaults_; }
   LinkFacts link_facts() const;  ///< of the whole job
+  int host_of(int process) const;  ///< a number for each host
   Transport& transport() { return *transport_; }
   Executor& executor() { return *executor_; }
   BufferPool& buffers() { return buffers_; }

@@ -21,6 +21,8 @@ void Plan::round_shape(uint32_t round, Shape& result) const {
   result.size = shape.size;
   result.in_place = shape.in_place;
   result.root = shape.root;
+  result.recv_counts.clear();
+  result.hosts = hosts;
   const size_t ranks = static_cast<size_t>(shape.size), begin = size_t{round} * chunk;
   if (point_to_point()) {
     // One message from one rank to another, whoever they are.
@@ -33,9 +35,12 @@ void Plan::round_shape(uint32_t round, Shape& result) const {
   } else if (shape.counts.empty()) {
     result.counts.assign(ranks, std::min(shape.count - begin, chunk));
   } else {
-    result.counts.clear();
-    for (size_t count : shape.counts)
-      result.counts.push_back(count > begin ? std::min(count - begin, chunk) : 0);
+    const auto cut = [&](const std::vector<size_t>& counts, std::vector<size_t>& part) {
+      part.clear();
+      for (size_t count : counts) part.push_back(count > begin ? std::min(count - begin, chunk) : 0);
+    };
+    cut(shape.counts, result.counts);
+    cut(shape.recv_counts, result.recv_counts);
   }
 }
 
@@ -51,7 +56,8 @@ uint16_t Plan::compute_digest() const {
   mix(hash, chunk);
   mix(hash, split_rounds);
   mix(hash, static_cast<uint64_t>(shape.root));
-  for (size_t count : shape.counts) mix(hash, count);
+  if (!is_pairwise(shape.kind))
+    for (size_t count : shape.counts) mix(hash, count);
   return static_cast<uint16_t>(hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48);
 }
 

@@ -12,14 +12,16 @@
 
 namespace uzip {
 
-/// The part of a call that fixes its plan, and with it the bits of the result. Equal on all ranks.
+/// The part of a call that fixes its plan, and with it the bits of the result. Equal on all ranks, but for the counts
+/// of pairwise calls: of their plans, what two ranks must agree on does not depend on them.
 struct CallShape {
   CallKind kind = CallKind::kBarrier;
   DataType type = UZIP_UINT8;
   bool in_place = false;
   int size = 1;
   size_t count = 0;             ///< per rank; the v forms: the sum
-  std::vector<size_t> counts;   ///< the v forms only
+  std::vector<size_t> counts;   ///< the v forms only; of the pairwise ones: elements to each rank
+  std::vector<size_t> recv_counts;  ///< pairwise v forms: elements from each rank
   int root = 0;                 ///< rooted collectives
   CallOptions options;
 
@@ -36,7 +38,8 @@ class Plan {
   uint32_t rounds = 0;
   uint32_t window = 1;    ///< rounds in flight
   uint32_t split_rounds = 0;  ///< the first rounds use split-send
-  std::vector<size_t> displacements;  ///< v forms: where each block begins
+  std::vector<int> hosts;     ///< by rank, if some ranks share a host and others don't; else empty
+  std::vector<size_t> displacements;  ///< v forms whose counts all ranks know: where each block begins
 
   Coll coll() const { return coll_of(shape.kind); }
   bool point_to_point() const { return is_point_to_point(shape.kind); }

@@ -143,6 +143,7 @@ std::byte* Request::base(Slot slot, uint32_t round) const {
   const Plan& plan = prepared_->plan;
   if (!plan.point_to_point() && layout_of(plan.coll(), slot, rank() == plan.shape.root) == Layout::kBlocks) return nullptr;
   auto* begin = slot == Slot::kInput ? const_cast<std::byte*>(args_.src) : args_.dst;
+  if (!begin) return nullptr;  // this rank has no such buffer
   const size_t ranks = plan.of_vectors() ? static_cast<size_t>(plan.shape.size) : 1;
   return begin + size_t{round} * plan.chunk * ranks * datatype_size(args_.type);
 }
@@ -150,18 +151,21 @@ std::byte* Request::base(Slot slot, uint32_t round) const {
 std::byte* Request::block_address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const {
   const Plan& plan = prepared_->plan;
   auto* begin = slice.slot == Slot::kInput ? const_cast<std::byte*>(args_.src) : args_.dst;
-  const auto& starts = schedule.block_begin;
+  const auto& starts = schedule.block_begin[static_cast<size_t>(slice.slot)];
   // The last block that begins at or before the slice; empty blocks share their beginning with the next.
   const auto next = std::upper_bound(starts.begin(), starts.end(), slice.offset);
   const auto block = static_cast<int>(next - starts.begin()) - 1;
-  const size_t element = plan.block_offset(block) + size_t{round} * plan.chunk +
+  const size_t block_begin = !args_.pairs                   ? plan.block_offset(block)
+                             : slice.slot == Slot::kInput ? args_.pairs->sent.begins[static_cast<size_t>(block)]
+                                                          : args_.pairs->received.begins[static_cast<size_t>(block)];
+  const size_t element = block_begin + size_t{round} * plan.chunk +
                          (slice.offset - starts[static_cast<size_t>(block)]);
   return begin + element * datatype_size(args_.type);
 }
 
 Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
                                  std::span<const std::byte> body, Completion* completion) {
-  frame.call = stamp_;
+  frame.call = plan().point_to_point() ? stamp_ : sent_stamp(peer);
   payload_bytes_ += elements * datatype_size(args_.type);
   wire_bytes_ += sizeof(MessageHead) + body.size();
   uint32_t tag = 0;
@@ -188,7 +192,19 @@ std::vector<int> Request::waits_for() const {
 
 void Request::inquire() {
   if (ended() || plan().point_to_point()) return;
-  for (int rank : waits_for()) comm_->send_inquiry(rank, stamp_);
+  for (int rank : waits_for()) comm_->send_inquiry(rank, expected_stamp(rank));
+}
+
+CallStamp Request::sent_stamp(int rank) const {
+  CallStamp stamp = stamp_;
+  if (args_.pairs) stamp.count = args_.pairs->sent.counts[static_cast<size_t>(rank)];
+  return stamp;
+}
+
+CallStamp Request::expected_stamp(int rank) const {
+  CallStamp stamp = stamp_;
+  if (args_.pairs) stamp.count = args_.pairs->received.counts[static_cast<size_t>(rank)];
+  return stamp;
 }
 
 std::string Request::describe() const {

@@ -85,6 +85,9 @@ class Request {
 
   // For Communicator.
   const CallStamp& stamp() const { return stamp_; }
+  /// What the frames to a rank carry, and those from it must: pairs of ranks may have counts of their own.
+  CallStamp sent_stamp(int rank) const;
+  CallStamp expected_stamp(int rank) const;
   const CollArgs& args() const { return args_; }
   Communicator* comm() const { return comm_; }
   bool bound() const { return bound_; }

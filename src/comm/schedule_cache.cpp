@@ -79,7 +79,7 @@ Status index_receives(PreparedSchedule& prepared) {
 /// Debug builds prove what they are about to run: all ranks' schedules together, where that is not too much.
 Status prove(const Plan& plan, const Shape& shape, bool split) {
   constexpr int kMostRanks = 17;
-  if (shape.size > kMostRanks || plan.point_to_point()) return Status();
+  if (shape.size > kMostRanks || plan.point_to_point() || is_pairwise(plan.shape.kind)) return Status();
   std::vector<Schedule> all;
   for (int rank = 0; rank < shape.size; ++rank) {
     all.push_back(plan.algorithm->build(shape, rank));
@@ -130,10 +130,12 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(con
 #ifndef NDEBUG
   UZIP_RETURN_IF_ERROR(prove(plan, key.shape, key.split));
 #endif
-  size_t begin = 0;
-  for (size_t count : key.shape.counts) {
-    prepared->block_begin.push_back(begin);
-    begin += count;
+  for (Slot slot : {Slot::kInput, Slot::kOutput}) {
+    size_t begin = 0;
+    for (size_t count : key.shape.counts_of(slot)) {
+      prepared->block_begin[static_cast<size_t>(slot)].push_back(begin);
+      begin += count;
+    }
   }
   for (const Step& step : prepared->schedule.steps)
     prepared->is_long.push_back(is_long(step, plan.shape.type));

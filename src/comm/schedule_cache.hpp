@@ -18,7 +18,7 @@ inline constexpr int kPeerInSchedule = 1;
 struct PreparedSchedule {
   Schedule schedule;
   Shape shape;
-  std::vector<size_t> block_begin;   ///< of each rank's block in the round's blocked slot
+  std::vector<size_t> block_begin[2];  ///< [kInput, kOutput] of each rank's block, if the slot is in blocks
 
   /// One wire place: offsets in the round's memory. The coded part of a split frame lies behind the plain
   /// part's capacity; a whole frame begins at `plain_offset` and may use all of `capacity`.

@@ -42,6 +42,9 @@ CostModel Selector::cost_model() const {
   model.latency = link_.latency;
   model.seconds_per_byte = 1 / link_.bandwidth;
   model.reduce_per_byte = 1 / 10e9;
+  const LinkFacts local = link_facts(true);
+  model.local_latency = local.latency;
+  model.local_seconds_per_byte = 1 / local.bandwidth;
   return model;
 }
 
@@ -60,6 +63,12 @@ Status Selector::choose_codec(Plan& plan) const {
   if (link_.shared_memory || !codable) return Status();
   const size_t threshold = config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes;
   // What one rank sends another at a time, about: of an all-reduce and of the v forms a rank's share.
+  // Pairs of ranks that have counts of their own must not choose by them.
+  if (is_pairwise(shape.kind)) {
+    plan.codec = find_codec("lev");
+    if (plan.codec && !plan.codec->supports(shape.type)) plan.codec = nullptr;
+    return Status();
+  }
   const bool divided = shape.kind == CallKind::kAllreduce || !shape.counts.empty();
   const size_t share = divided ? shape.count / static_cast<size_t>(shape.size) : shape.count;
   const Codec* codec = find_codec("lev");
@@ -68,7 +77,25 @@ Status Selector::choose_codec(Plan& plan) const {
   return Status();
 }
 
-void Selector::choose_rounds(Plan& plan) const {
+/// Pairs of ranks have counts of their own, so that chunk and split-send must not depend on them.
+Status Selector::choose_rounds_of_pairs(Plan& plan, size_t bytes) const {
+  const CallShape& shape = plan.shape;
+  plan.chunk = std::max<size_t>(bytes / datatype_size(shape.type), 1);
+  size_t block = 0;
+  for (const auto& counts : {shape.counts, shape.recv_counts})
+    for (size_t count : counts) block = std::max(block, count);
+  const size_t rounds = block / plan.chunk + (block % plan.chunk != 0);
+  if (rounds >= MessageIndex::kMaxRounds)
+    return error(UZIP_ERR_UNSUPPORTED, "%s: a block of %zu elements is more than %u pieces of %zu; use larger chunks",
+                 call_name(shape.kind), block, MessageIndex::kMaxRounds - 1, plan.chunk);
+  plan.rounds = static_cast<uint32_t>(rounds);
+  plan.window = std::min(link_.shared_memory ? kSharedMemoryWindow : kNetworkWindow, std::max(plan.rounds, 1u));
+  const int split = shape.options.split_send;
+  plan.split_rounds = !plan.codec || split == 0 ? 0 : split == 1 ? MessageIndex::kMaxRounds : 1;
+  return Status();
+}
+
+Status Selector::choose_rounds(Plan& plan) const {
   const CallShape& shape = plan.shape;
   const size_t element = datatype_size(shape.type), ranks = static_cast<size_t>(shape.size);
   size_t bytes = shape.options.chunk_bytes;
@@ -76,6 +103,7 @@ void Selector::choose_rounds(Plan& plan) const {
     bytes = link_.shared_memory ? kSharedMemoryChunkBytes : kNetworkChunkBytes;
     bytes = std::clamp(kRoundBytes / (kPlacesPerShare * ranks), kSmallestChunkBytes, bytes);
   }
+  if (is_pairwise(shape.kind)) return choose_rounds_of_pairs(plan, bytes);
   size_t block = shape.count;  // elements of the largest block of the whole call
   if (plan.of_vectors()) block = (shape.count + ranks - 1) / ranks;
   if (!shape.counts.empty()) block = *std::max_element(shape.counts.begin(), shape.counts.end());
@@ -102,6 +130,7 @@ void Selector::choose_rounds(Plan& plan) const {
       offset += count;
     }
   }
+  return Status();
 }
 
 Status Selector::choose_algorithm(Plan& plan) const {
@@ -111,6 +140,10 @@ Status Selector::choose_algorithm(Plan& plan) const {
     if (!wanted->supports(first))
       return error(UZIP_ERR_UNSUPPORTED, "algorithm '%s' of %s does not support %d ranks with these counts",
                    wanted->name, coll_name(first.coll), first.size);
+    if (config_.reproducible && wanted->order == Order::kByPlace)
+      return error(UZIP_ERR_UNSUPPORTED,
+                   "algorithm '%s' of %s orders a reduction by the element's place; with UZIP_REPRODUCIBLE take another",
+                   wanted->name, coll_name(first.coll));
     plan.algorithm = wanted;
     return Status();
   }
@@ -121,7 +154,7 @@ Status Selector::choose_algorithm(Plan& plan) const {
   const bool per_rank = !plan.of_vectors() && plan.shape.counts.empty();
   const double bytes = static_cast<double>(plan.shape.count) * element * (per_rank ? plan.shape.size : 1);
   double best = 0;
-  for (const Algorithm* algorithm : algorithms()) {
+  for (const Algorithm* algorithm : config_.reproducible ? reproducible_algorithms(first.coll) : algorithms()) {
     if (algorithm->coll != first.coll || !algorithm->supports(first)) continue;
     const double cost = algorithm->cost(first, bytes, model);
     if (plan.algorithm && cost >= best) continue;
@@ -135,8 +168,9 @@ Status Selector::choose_algorithm(Plan& plan) const {
 Result<Plan> Selector::select(const CallShape& shape) const {
   Plan plan;
   plan.shape = shape;
+  if (!is_point_to_point(shape.kind)) plan.hosts = hosts_;
   UZIP_RETURN_IF_ERROR(choose_codec(plan));
-  choose_rounds(plan);
+  UZIP_RETURN_IF_ERROR(choose_rounds(plan));
   UZIP_RETURN_IF_ERROR(choose_algorithm(plan));
   plan.digest = plan.compute_digest();
   return plan;

@@ -6,6 +6,9 @@
 #include "base/config.hpp"
 #include "comm/plan.hpp"
 
+#include <utility>
+#include <vector>
+
 namespace uzip {
 
 /// What the selector knows of the machine; equal on all ranks of a communicator.
@@ -19,7 +22,9 @@ LinkFacts link_facts(bool all_same_host);
 
 class Selector {
  public:
-  Selector(const Config& config, const LinkFacts& link) : config_(config), link_(link) {}
+  /// `hosts`: by rank, which host it is on; empty if all are on one, or each on its own.
+  Selector(const Config& config, const LinkFacts& link, std::vector<int> hosts = {})
+      : config_(config), link_(link), hosts_(std::move(hosts)) {}
 
   /// A plan, or why there is none (an algorithm or codec that was asked for and can't do it).
   Result<Plan> select(const CallShape& shape) const;
@@ -29,12 +34,14 @@ class Selector {
 
  private:
   Status choose_codec(Plan& plan) const;
-  void choose_rounds(Plan& plan) const;
+  Status choose_rounds(Plan& plan) const;
+  Status choose_rounds_of_pairs(Plan& plan, size_t bytes) const;
   Status choose_algorithm(Plan& plan) const;
   CostModel cost_model() const;
 
   const Config& config_;
   LinkFacts link_;
+  std::vector<int> hosts_;
 };
 
 }  // namespace uzip

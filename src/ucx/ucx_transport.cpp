@@ -25,6 +25,17 @@ constexpr auto kLongestSleep = std::chrono::milliseconds(100);
 constexpr uint32_t kIdleCallsPerLook = 64;
 constexpr auto kLookInterval = std::chrono::milliseconds(20);
 
+/// The number of a host is that of its first process. Who does not use shared memory is alone.
+std::vector<int> number_hosts(const std::vector<WireupRecord>& records) {
+  std::vector<int> hosts;
+  for (size_t i = 0; i < records.size(); ++i) {
+    size_t first = records[i].shared_memory ? 0 : i;
+    while (!(records[first].host == records[i].host && (records[first].shared_memory || first == i))) ++first;
+    hosts.push_back(static_cast<int>(first));
+  }
+  return hosts;
+}
+
 bool all_on_one_host(const std::vector<WireupRecord>& records) {
   return std::all_of(records.begin(), records.end(), [&](const WireupRecord& record) {
     return record.host == records.front().host;
@@ -124,6 +135,7 @@ Status UcxTransport::learn_peers(const std::vector<std::vector<std::byte>>& byte
   info_.all_same_host = all_on_one_host(records) &&
                         std::all_of(records.begin(), records.end(),
                                     [](const auto& record) { return record.shared_memory; });
+  info_.hosts = number_hosts(records);
   info_.processes_here = 0;
   const HostIdentity here = records[static_cast<size_t>(rank_)].host;
   const bool reads = records[static_cast<size_t>(rank_)].peer_read;

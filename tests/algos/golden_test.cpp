@@ -36,7 +36,14 @@ std::string print_algorithm(const Algorithm& algorithm) {
   const Shape four = even_shape(algorithm.coll, 4, is_of_vectors(algorithm.coll) ? 16 : 4);
   Shape three = even_shape(algorithm.coll, 3, 0, true);
   if (algorithm.coll != Coll::kBarrier) three.counts = {3, 0, 2};
+  if (algorithm.coll == Coll::kAlltoall) three.counts = {2, 2, 2};
+  if (algorithm.coll == Coll::kAlltoallv) three.counts = {1, 0, 2, 0, 1, 3, 2, 3, 1};
   if (is_rooted(algorithm.coll)) three.root = 1;
+  if (std::string(algorithm.name) == "hierarchical") {
+    Shape hosts = four;
+    hosts.hosts = {0, 0, 1, 1};
+    return text + print_rank(algorithm, hosts, Form::kLowered, 0) + print_rank(algorithm, hosts, Form::kLowered, 3);
+  }
   text += print_rank(algorithm, four, Form::kPlain, 0);
   if (algorithm.coll == Coll::kBarrier) return text + print_rank(algorithm, three, Form::kPlain, 2);
   text += print_rank(algorithm, four, Form::kLowered, 0);

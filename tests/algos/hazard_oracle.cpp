@@ -17,8 +17,8 @@ size_t base_address(Slot slot, const Shape& shape, int rank) {
   size_t output = kFarApart;
   if (shape.in_place) {
     output = input;
-    if (shape.coll == Coll::kReduceScatter) output += shape.offset(rank);
-    if (shape.coll == Coll::kAllgather) input += shape.offset(rank);
+    if (shape.coll == Coll::kReduceScatter || shape.coll == Coll::kScatter) output += shape.offset(rank);
+    if (shape.coll == Coll::kAllgather || shape.coll == Coll::kGather) input += shape.offset(rank);
   }
   switch (slot) {
     case Slot::kInput:

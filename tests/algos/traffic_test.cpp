@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 namespace uzip {
@@ -31,12 +32,22 @@ struct Rank {
   bool is_root() const { return v == 0; }
   bool is_last() const { return v == P - 1; }
   size_t hops() const { return static_cast<size_t>(doubling_rounds(static_cast<int>(P))); }
+  /// Unless P is a power of two, some ranks fold into their neighbours before and unfold after.
+  size_t active() const {
+    size_t active = 1;
+    while (2 * active <= P) active *= 2;
+    return active;
+  }
+  size_t active_hops() const { return static_cast<size_t>(doubling_rounds(static_cast<int>(active()))); }
+  bool is_folded() const { return v < 2 * (P - active()) && v % 2 == 0; }
+  bool stands_for_two() const { return v < 2 * (P - active()) && v % 2 == 1; }
   /// In the binomial tree.
   size_t children() const {
     size_t count = 0;
     while ((v & (size_t{1} << count)) == 0 && v + (size_t{1} << count) < P) ++count;
     return count;
   }
+  size_t descendants() const { return v == 0 ? P : std::min(v & (~v + 1), P - v); }
 };
 
 struct Row {
@@ -49,15 +60,32 @@ Traffic two_hops(const Rank& r) { return {2 * (r.P - 1), 2 * r.n / r.P * (r.P - 
 Traffic all_blocks_but_one(const Rank& r) { return {r.P - 1, r.n / r.P * (r.P - 1), r.P - 1, r.P - 1}; }
 Traffic own_block_to_all(const Rank& r) { return {r.P - 1, r.n / r.P * (r.P - 1), 1, r.P - 1}; }
 
-/// Pairs fold before and unfold after, unless P is a power of two.
 Traffic recursive_doubling(const Rank& r) {
-  size_t active = 1;
-  while (2 * active <= r.P) active *= 2;
-  const size_t folded = r.P - active;
-  if (r.v < 2 * folded && r.v % 2 == 0) return {1, r.n, 1, 1};
-  const size_t hops = static_cast<size_t>(doubling_rounds(static_cast<int>(active)));
-  const size_t sends = hops + (r.v < 2 * folded ? 1 : 0);
+  if (r.is_folded()) return {1, r.n, 1, 1};
+  const size_t sends = r.active_hops() + (r.stands_for_two() ? 1 : 0);
   return {sends, sends * r.n, sends, sends};
+}
+
+Traffic pipeline(const Rank& r) {
+  const size_t sends = r.is_last() ? 0 : r.P;
+  return {sends, r.is_last() ? 0 : r.n, sends, r.is_root() ? 0 : r.P};
+}
+
+/// One message for each power of two that leads to a rank, one from each that comes from one. Rank 0's value never
+/// changes, so it is encoded once.
+Traffic to_ranks_behind(const Rank& r) {
+  Traffic traffic{};
+  for (size_t distance = 1; distance < r.P; distance *= 2) {
+    traffic.messages += r.v + distance < r.P;
+    traffic.decodes += r.v >= distance;
+  }
+  traffic.elements = traffic.messages * r.n;
+  // After the last arrival the value stays as it is.
+  size_t values = 0;
+  for (size_t distance = 1; distance < r.P; distance *= 2)
+    values += r.v + distance < r.P && (distance == 1 || r.v >= distance / 2);
+  traffic.encodes = values;
+  return traffic;
 }
 
 const Row kRows[] = {
@@ -66,6 +94,23 @@ const Row kRows[] = {
     {Coll::kAllreduce, "one_shot",
      [](const Rank& r) { return Traffic{r.P - 1, r.n * (r.P - 1), 1, r.P - 1}; }},
     {Coll::kAllreduce, "recursive_doubling", recursive_doubling},
+    {Coll::kAllreduce, "rabenseifner",
+     [](const Rank& r) {
+       const size_t active = r.active(), hops = r.active_hops();
+       if (r.is_folded()) return Traffic{1, r.n, 1, active};
+       const size_t halves = r.n - r.n / active, folded = r.stands_for_two() ? 1 : 0;
+       // Halves, each new; then shares, of which only the own one is. A folded rank gets all shares.
+       return Traffic{hops + active - 1 + folded * active, 2 * halves + folded * r.n,
+                      hops + (active > 1 || folded ? 1 : 0), folded + hops + active - 1};
+     }},
+    {Coll::kAllreduce, "hierarchical", two_hops},  // on one host
+    {Coll::kReduceScatter, "recursive_halving",
+     [](const Rank& r) {
+       const size_t block = r.n / r.P, hops = r.active_hops();
+       if (r.is_folded()) return Traffic{1, r.n, 1, 1};
+       const size_t kept = r.stands_for_two() ? 2 * block : block, folded = r.stands_for_two() ? 1 : 0;
+       return Traffic{hops + folded, r.n - kept + folded * block, hops + folded, hops + folded};
+     }},
     {Coll::kReduceScatter, "two_shot", all_blocks_but_one},
     {Coll::kReduceScatter, "ring", all_blocks_but_one},
     {Coll::kAllgather, "two_shot", own_block_to_all},
@@ -91,6 +136,11 @@ const Row kRows[] = {
        return Traffic{r.is_last() ? 0 : r.P, r.is_last() ? 0 : r.n, r.is_root() ? r.P : 0,
                       r.is_root() ? 0 : r.P};
      }},
+    {Coll::kBcast, "hierarchical",  // on one host
+     [](const Rank& r) {
+       if (r.is_root()) return Traffic{r.P * (r.P - 1), r.n * (r.P - 1), r.P, 0};
+       return Traffic{0, 0, 0, r.P};
+     }},
     {Coll::kReduce, "two_shot",
      [](const Rank& r) {
        if (r.is_root()) return Traffic{r.P - 1, r.n / r.P * (r.P - 1), r.P - 1, 2 * (r.P - 1)};
@@ -106,6 +156,38 @@ const Row kRows[] = {
        const size_t sends = r.is_root() ? 0 : r.P;
        return Traffic{sends, r.is_root() ? 0 : r.n, sends, r.is_last() ? 0 : r.P};
      }},
+    {Coll::kGather, "direct",
+     [](const Rank& r) {
+       if (r.is_root()) return Traffic{0, 0, 0, r.P - 1};
+       return Traffic{1, r.n / r.P, 1, 0};
+     }},
+    {Coll::kGather, "binomial",
+     [](const Rank& r) {
+       const size_t sends = r.is_root() ? 0 : 1;
+       return Traffic{sends, sends * r.descendants() * r.n / r.P, sends, r.children()};
+     }},
+    {Coll::kScatter, "direct",
+     [](const Rank& r) {
+       if (r.is_root()) return Traffic{r.P - 1, r.n / r.P * (r.P - 1), r.P - 1, 0};
+       return Traffic{0, 0, 0, 1};
+     }},
+    {Coll::kScatter, "binomial",
+     [](const Rank& r) {
+       const size_t passed_on = (r.descendants() - 1) * r.n / r.P;
+       return Traffic{r.children(), passed_on, r.children(), r.is_root() ? 0 : 1u};
+     }},
+    {Coll::kAlltoall, "pairwise", all_blocks_but_one},
+    {Coll::kAlltoallv, "pairwise", all_blocks_but_one},
+    {Coll::kAlltoall, "bruck",
+     [](const Rank& r) {
+       size_t blocks = 0;  // one for each one bit of each distance
+       for (size_t distance = 1; distance < r.P; ++distance) blocks += static_cast<size_t>(std::popcount(distance));
+       return Traffic{r.hops(), blocks * r.n / r.P, r.hops(), r.hops()};
+     }},
+    {Coll::kScan, "linear", pipeline},
+    {Coll::kExscan, "linear", pipeline},
+    {Coll::kScan, "recursive_doubling", to_ranks_behind},
+    {Coll::kExscan, "recursive_doubling", to_ranks_behind},
 };
 
 const Row* row_of(const Algorithm& algorithm) {
@@ -152,6 +234,39 @@ TEST_P(TrafficTest, IsWhatTheFileSays) {
               << describe(algorithm, shape, form) << ", rank " << rank;
         }
       }
+    }
+  }
+}
+
+// Three hosts of four ranks: what stays on a host is not encoded, what leaves it is, once.
+TEST(TrafficBetweenHosts, IsEncodedOnceAndNothingElseIs) {
+  constexpr size_t kHosts = 3, kLocal = 4;
+  const size_t n = 120 * kHosts * kLocal;
+  for (Coll coll : {Coll::kAllreduce, Coll::kBcast}) {
+    Shape shape = even_shape(coll, static_cast<int>(kHosts * kLocal), n);
+    for (int rank = 0; rank < shape.size; ++rank) shape.hosts.push_back(rank / static_cast<int>(kLocal));
+    const Algorithm& algorithm = *find_algorithm(coll, "hierarchical");
+    for (int rank = 0; rank < shape.size; ++rank) {
+      Traffic between{};
+      for (const Step& step : build_schedule(algorithm, shape, Form::kLowered, rank).steps) {
+        const bool message = step.verb == Verb::kSend || step.verb == Verb::kRecv;
+        const Slice& body = step.verb == Verb::kSend ? step.src : step.dst;
+        if (message) {
+          EXPECT_EQ(body.slot == Slot::kWire, !shape.share_host(rank, step.peer)) << rank;
+        }
+        if (step.verb == Verb::kSend && body.slot == Slot::kWire) {
+          ++between.messages;
+          between.elements += body.length;
+        }
+        between.encodes += step.verb == Verb::kEncode;
+        between.decodes += step.verb == Verb::kDecode;
+      }
+      const size_t share = n / kLocal, ranks = kHosts * kLocal;
+      const size_t children = rank == 0 ? 2 : 0;  // of the tree of three hosts
+      const bool leads = rank % static_cast<int>(kLocal) == 0;
+      const Traffic reduced{2 * (kHosts - 1), 2 * share / kHosts * (kHosts - 1), kHosts, 2 * (kHosts - 1)};
+      const Traffic copied{children * ranks, children * n, rank == 0 ? ranks : 0, leads && rank > 0 ? ranks : 0};
+      EXPECT_EQ(between, coll == Coll::kAllreduce ? reduced : copied) << coll_name(coll) << ", rank " << rank;
     }
   }
 }

@@ -58,6 +58,8 @@ const std::vector<std::string> kAllSet = {
     "UZIP_CHUNK=3M",
     "UZIP_SPLIT_SEND=yes",
     "UZIP_CHECKSUM=yes",
+    "UZIP_REPRODUCIBLE=yes",
+    "UZIP_RANKS_PER_HOST=4",
     "UZIP_CODEC_THRESHOLD=12345",
     "UZIP_TIMEOUT=1.5",
     "UZIP_TIMEOUT_LIMIT=600",
@@ -171,8 +173,8 @@ TEST(ConfigTest, BadValuesAreRefusedInOneClearLine) {
   };
   for (const char* name :
        {"UZIP_RANK", "UZIP_SIZE", "UZIP_CHUNK", "UZIP_CODEC_THRESHOLD", "UZIP_SPLIT_SEND",
-        "UZIP_CHECKSUM", "UZIP_TIMEOUT", "UZIP_TIMEOUT_LIMIT", "UZIP_SPIN", "UZIP_CPU",
-        "UZIP_CODEC_THREADS", "UZIP_LOCAL_QUEUES", "UZIP_PEER_READ", "UZIP_LOG_LEVEL", "UZIP_COLL_TRACE"}) {
+        "UZIP_CHECKSUM", "UZIP_REPRODUCIBLE", "UZIP_RANKS_PER_HOST", "UZIP_TIMEOUT", "UZIP_TIMEOUT_LIMIT", "UZIP_SPIN",
+        "UZIP_CPU", "UZIP_CODEC_THREADS", "UZIP_LOCAL_QUEUES", "UZIP_PEER_READ", "UZIP_LOG_LEVEL", "UZIP_COLL_TRACE"}) {
     for (const std::string& value : values) {
       const Result<Config> config = parse({std::string(name) + "=" + value});
       ASSERT_FALSE(config.ok()) << name << "=" << value.substr(0, 50);
@@ -270,7 +272,7 @@ TEST(ConfigTest, MatchingSettingsAreTheOnesThatMustMatch) {
   }
   EXPECT_EQ(matching_settings(*config), expected);
   for (const char* name : {"UZIP_ALGORITHM", "UZIP_CODEC", "UZIP_CHUNK", "UZIP_SPLIT_SEND",
-                           "UZIP_CHECKSUM", "UZIP_CODEC_THRESHOLD"}) {
+                           "UZIP_CHECKSUM", "UZIP_REPRODUCIBLE", "UZIP_CODEC_THRESHOLD"}) {
     EXPECT_TRUE(setting(name).must_match) << name;
   }
   for (const char* name : {"UZIP_RANK", "UZIP_LOG_LEVEL", "UZIP_CPU", "UZIP_TIMEOUT"}) {

@@ -31,7 +31,10 @@ class CollArgsTest : public testing::Test {
                             UZIP_SUM,
                             nullptr,
                             nullptr,
-                            0};
+                            0,
+                            nullptr,
+                            nullptr,
+                            nullptr};
 
   Result<CollArgs> validate() { return validate_collective(call_, kContext); }
   void expect_refused(const char* said, StatusCode code = UZIP_ERR_INVALID) {
@@ -50,8 +53,8 @@ TEST_F(CollArgsTest, RefusesWhatIsUnknown) {
   call_.struct_size = sizeof call_ + 8;
   expect_refused("struct_size");
   call_.struct_size = sizeof call_;
-  call_.coll = static_cast<uzip_coll_t>(8);
-  expect_refused("collective 8");
+  call_.coll = static_cast<uzip_coll_t>(16);
+  expect_refused("collective 16");
   call_.coll = static_cast<uzip_coll_t>(-1);
   expect_refused("collective -1");
   call_.coll = UZIP_ALLREDUCE;
@@ -179,6 +182,96 @@ TEST_F(CollArgsTest, UnderstandsInPlaceForms) {
   EXPECT_EQ(validate()->count, 10u);
   call_.coll = UZIP_REDUCE_SCATTERV;
   EXPECT_EQ(validate()->dst, memory + 3 * sizeof(float));
+}
+
+TEST_F(CollArgsTest, RootedCallsLookAtTheRootsBuffersThereOnly) {
+  call_.coll = UZIP_REDUCE;
+  for (int root : {-1, kRanks, 1 << 30}) {
+    call_.root = root;
+    expect_refused("root");
+  }
+  call_.root = kRank - 1;
+  call_.dst = nullptr;
+  EXPECT_TRUE(validate().ok());
+  call_.src = UZIP_IN_PLACE;
+  expect_refused("src is UZIP_IN_PLACE");
+  call_.coll = UZIP_BCAST;
+  expect_refused("dst is NULL");
+  call_.src = nullptr;
+  call_.dst = memory_;
+  EXPECT_EQ(validate()->src, nullptr);
+  call_.coll = UZIP_SCATTER;
+  EXPECT_TRUE(validate().ok());
+  call_.coll = UZIP_GATHER;
+  expect_refused("src is NULL");
+
+  call_.root = kRank;
+  call_.coll = UZIP_BCAST;
+  expect_refused("src is NULL");
+  call_.src = memory_;
+  EXPECT_TRUE(validate()->in_place);
+  call_.coll = UZIP_GATHER;
+  call_.src = memory_ + 10 * kRank;
+  EXPECT_TRUE(validate()->in_place);
+  call_.src = memory_;
+  expect_refused("overlap");
+  call_.coll = UZIP_SCATTER;
+  call_.dst = UZIP_IN_PLACE;
+  EXPECT_TRUE(validate()->in_place);
+  EXPECT_FALSE(validate()->result_moves);
+  call_.dst = memory_ + 10 * kRank;
+  EXPECT_TRUE(validate()->in_place);
+  call_.dst = memory_;
+  expect_refused("overlap");
+}
+
+TEST_F(CollArgsTest, PrefixesHaveNoAverage) {
+  for (uzip_coll_t coll : {UZIP_SCAN, UZIP_EXSCAN}) {
+    call_.coll = coll;
+    call_.op = UZIP_MAX;
+    EXPECT_TRUE(validate().ok());
+    call_.op = UZIP_AVG;
+    expect_refused("avg is not defined");
+  }
+}
+
+TEST_F(CollArgsTest, PairwiseCallsKnowTheirOwnCounts) {
+  size_t counts[kRanks] = {1, 2, 3, 4}, displs[kRanks] = {100, 200, 300, 400};
+  call_.coll = UZIP_GATHERV;
+  call_.count = 3;
+  call_.root = 0;
+  EXPECT_TRUE(validate().ok());  // elsewhere nothing is known of the other counts
+  call_.root = kRank;
+  expect_refused("counts is NULL");
+  call_.counts = counts;
+  call_.displs = displs;
+  EXPECT_EQ(validate()->pairs->received.begins[3], 400u);
+  EXPECT_EQ(validate()->pairs->sent.counts[kRank], 3u);
+  call_.count = 4;
+  expect_refused("sends itself 4 elements and receives 3");
+  call_.src = UZIP_IN_PLACE;
+  EXPECT_EQ(validate()->pairs->received.counts[kRank], 0u);  // it is there already
+  displs[1] = SIZE_MAX - 1;
+  expect_refused("rank 1");
+  displs[1] = SIZE_MAX / 8;
+  expect_refused("beyond what memory can hold");
+
+  call_.coll = UZIP_ALLTOALLV;
+  call_.src = memory_;
+  call_.displs = nullptr;
+  expect_refused("src_counts is NULL");
+  const size_t sent[kRanks] = {0, 0, 3, 9};
+  call_.src_counts = sent;
+  EXPECT_EQ(validate()->pairs->sent.begins[3], 3u);
+  EXPECT_EQ(validate()->count, 12u);
+  call_.dst = memory_ + 11;
+  expect_refused("overlap");
+  call_.dst = UZIP_IN_PLACE;
+  expect_refused("dst is UZIP_IN_PLACE");
+  call_.src = UZIP_IN_PLACE;
+  call_.dst = memory_;
+  call_.src_counts = nullptr;
+  EXPECT_TRUE(validate()->in_place);
 }
 
 TEST_F(CollArgsTest, Options) {

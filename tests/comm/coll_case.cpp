@@ -154,6 +154,10 @@ uzip_coll_args_t CollCase::args(int rank, const uzip_options_t* options) {
   args.coll = shape_.coll;
   args.src = r.placement == Placement::kInPlace ? UZIP_IN_PLACE : r.src;
   args.dst = r.dst;
+  if (shape_.coll == UZIP_SCATTER && r.placement == Placement::kInPlace) {
+    args.src = r.src;
+    args.dst = UZIP_IN_PLACE;
+  }
   args.count = facts_.has_counts ? 0 : shape_.counts[0];
   args.counts = facts_.has_counts ? shape_.counts.data() : nullptr;
   args.dtype = shape_.type;
@@ -167,9 +171,28 @@ const unsigned char* CollCase::result(size_t rank) const { return ranks_[rank].d
 
 size_t CollCase::result_bytes(size_t rank) const { return ranks_[rank].dst_bytes; }
 
+// A prefix reduction's result depends on the rank.
+size_t CollCase::reduced_ranks(size_t rank) const {
+  if (shape_.coll == UZIP_SCAN) return rank + 1;
+  return shape_.coll == UZIP_EXSCAN ? rank : ranks_.size();
+}
+
+std::vector<unsigned char> CollCase::block_of(size_t from, size_t to) const {
+  const auto begin = ranks_[from].input.begin() + static_cast<ptrdiff_t>(block_begin(to) * element_);
+  return {begin, begin + static_cast<ptrdiff_t>(shape_.counts[to] * element_)};
+}
+
 std::vector<unsigned char> CollCase::expected(size_t rank) const {
   std::vector<unsigned char> bytes;
   if (shape_.coll == UZIP_BCAST) return ranks_[static_cast<size_t>(shape_.root)].input;
+  if (shape_.coll == UZIP_SCATTER) return block_of(static_cast<size_t>(shape_.root), rank);
+  if (shape_.coll == UZIP_ALLTOALL) {
+    for (size_t from = 0; from < ranks_.size(); ++from) {
+      const std::vector<unsigned char> block = block_of(from, rank);
+      bytes.insert(bytes.end(), block.begin(), block.end());
+    }
+    return bytes;
+  }
   if (!facts_.reduces) {
     for (const Rank& r : ranks_) bytes.insert(bytes.end(), r.input.begin(), r.input.end());
     return bytes;
@@ -177,7 +200,7 @@ std::vector<unsigned char> CollCase::expected(size_t rank) const {
   bytes.resize(result_bytes(rank));
   const size_t begin = facts_.dst == Holds::kOwnBlock ? block_begin(rank) : 0;
   for (size_t i = 0; i < bytes.size() / element_; ++i) {
-    naive::store(shape_.type, bytes.data(), i, reduced_value(begin + i, ranks_.size()));
+    naive::store(shape_.type, bytes.data(), i, reduced_value(begin + i, reduced_ranks(rank)));
   }
   return bytes;
 }
@@ -193,7 +216,7 @@ bool CollCase::guards_hold(const Rank& rank) const {
 }
 
 std::string CollCase::check_result(size_t rank) const {
-  if (dst_of(rank) == Holds::kNothing) return "";
+  if (dst_of(rank) == Holds::kNothing || reduced_ranks(rank) == 0) return "";
   if (!facts_.reduces || shape_.values == Values::kExact) {
     const std::vector<unsigned char> right = expected(rank);
     for (size_t i = 0; i < right.size(); ++i) {

@@ -79,8 +79,10 @@ class CollCase {
   const unsigned char* result(size_t rank) const;
   size_t result_bytes(size_t rank) const;
   std::vector<unsigned char> expected(size_t rank) const;
+  std::vector<unsigned char> block_of(size_t from, size_t to) const;
   double exact_value(size_t rank, size_t index) const;
   double reduced_value(size_t index, size_t end_rank) const;
+  size_t reduced_ranks(size_t rank) const;
   std::string check_result(size_t rank) const;
   bool guards_hold(const Rank& rank) const;
 

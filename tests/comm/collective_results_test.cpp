@@ -21,7 +21,14 @@ constexpr uzip_dtype_t kTypes[] = {UZIP_BF16,  UZIP_FP32,       UZIP_FP64,
 constexpr uzip_op_t kOps[] = {UZIP_SUM, UZIP_PROD, UZIP_MIN, UZIP_MAX, UZIP_AVG};
 constexpr uzip_coll_t kColls[] = {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTER, UZIP_REDUCE_SCATTERV,
                                   UZIP_ALLGATHER, UZIP_ALLGATHERV,     UZIP_BCAST,
-                                  UZIP_REDUCE};
+                                  UZIP_REDUCE,    UZIP_GATHER,         UZIP_SCATTER,
+                                  UZIP_ALLTOALL,  UZIP_SCAN,           UZIP_EXSCAN};
+
+/// An average of a prefix is not defined.
+uzip_op_t op_for(uzip_coll_t coll, uzip_op_t op) {
+  const bool prefix = coll == UZIP_SCAN || coll == UZIP_EXSCAN;
+  return prefix && op == UZIP_AVG ? UZIP_SUM : op;
+}
 
 /// Ways of coding; the last cuts the first pieces in two.
 struct Coding {
@@ -109,7 +116,7 @@ TEST_P(Collectives, AreRightForAwkwardCounts) {
         for (uzip_dtype_t type : kTypes) {
           // The rest of the product is walked through diagonally.
           const Coding& coding = kCodings[turn % std::size(kCodings)];
-          const uzip_op_t op = kOps[turn / 3 % std::size(kOps)];
+          const uzip_op_t op = op_for(coll, kOps[turn / 3 % std::size(kOps)]);
           const Placement placement = kPlacements[turn / 7 % std::size(kPlacements)];
           CollCase test({coll, type, op, counts, placement, Values::kExact, turn,
                          root_of(turn, ranks)});
@@ -174,7 +181,7 @@ TEST_P(Collectives, SameCallSameBits) {
   LoopbackJob calm(ranks, quiet_wire());
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     LoopbackJob stormy(ranks, stormy_wire(300 + seed));
-    for (uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTERV, UZIP_REDUCE}) {
+    for (uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTERV, UZIP_REDUCE, UZIP_SCAN, UZIP_EXSCAN}) {
       for (const char* algorithm : algorithms_of(coll)) {
         for (Values values : {Values::kSmooth, Values::kBits}) {
           const uzip_dtype_t type = kTypes[(seed + (values == Values::kBits)) % 3];

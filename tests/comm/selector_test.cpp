@@ -33,7 +33,11 @@ CallShape shape_of(CallKind kind, DataType type, int ranks, size_t count) {
 constexpr CallKind kKinds[] = {CallKind::kAllreduce,      CallKind::kReduceScatter,
                                CallKind::kReduceScatterV, CallKind::kAllgather,
                                CallKind::kAllgatherV,     CallKind::kBarrier,
-                               CallKind::kSend,           CallKind::kRecv};
+                               CallKind::kSend,           CallKind::kRecv,
+                               CallKind::kBcast,          CallKind::kReduce,
+                               CallKind::kGather,         CallKind::kScatter,
+                               CallKind::kAlltoall,       CallKind::kScan,
+                               CallKind::kExscan};
 
 // The rounds together are the call, each block piece by piece.
 void expect_rounds_cover(const Plan& plan) {
@@ -54,7 +58,7 @@ void expect_rounds_cover(const Plan& plan) {
     // Pieces begin where vectors do.
     EXPECT_TRUE(round + 1 == plan.rounds || plan.chunk % 64 == 0 || plan.chunk < 64);
   }
-  const bool one_total = plan.shape.kind == CallKind::kAllreduce || plan.point_to_point() ||
+  const bool one_total = plan.of_vectors() || plan.point_to_point() ||
                          !plan.shape.counts.empty();
   const size_t ranks = static_cast<size_t>(plan.shape.size);
   EXPECT_EQ(total, one_total ? plan.shape.count : plan.shape.count * ranks);
@@ -201,6 +205,35 @@ TEST(Plan, DigestTellsPlansApart) {
       differs(
           [](auto& s) { s.options.algorithm = find_algorithm(Coll::kAllgather, "two_shot"); }) ||
       differs([](auto& s) { s.options.algorithm = find_algorithm(Coll::kAllgather, "ring"); }));
+}
+
+// Two ranks of a pairwise call know different counts, and must agree on all that their messages need.
+TEST(Selector, CountsOfPairsDecideNothingThatRanksShare) {
+  const Config config;
+  for (const LinkFacts& link : {kShared, kNetwork}) {
+    const Selector selector(config, link);
+    for (int split : {-1, 0, 1}) {
+      CallShape one = shape_of(CallKind::kAlltoallV, UZIP_FP32, 3, 0), other = one;
+      one.options.split_send = other.options.split_send = split;
+      one.counts = {5, 0, 1000000};
+      one.recv_counts = {7, 1, 2};
+      other.counts = other.recv_counts = {0, 0, 0};
+      const auto first = selector.select(one), second = selector.select(other);
+      ASSERT_TRUE(first.ok() && second.ok());
+      EXPECT_EQ(first->digest, second->digest);
+      EXPECT_EQ(first->chunk, second->chunk);
+      EXPECT_EQ(first->codec, second->codec);
+      EXPECT_EQ(first->split(0), second->split(0));
+      EXPECT_EQ(first->split(9), second->split(9));
+      EXPECT_EQ(first->rounds, (1000000 + first->chunk - 1) / first->chunk);
+      EXPECT_EQ(second->rounds, 0u);
+      EXPECT_EQ(first->round_shape(1).counts[2], std::min(first->chunk, 1000000 - first->chunk));
+      EXPECT_EQ(first->round_shape(1).recv_counts[0], 0u);
+    }
+    CallShape huge = shape_of(CallKind::kAlltoallV, UZIP_UINT8, 2, 0);
+    huge.counts = huge.recv_counts = {size_t{1} << 50, 0};
+    EXPECT_EQ(selector.select(huge).status().code(), UZIP_ERR_UNSUPPORTED);
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -79,12 +80,16 @@ struct Blocks {
   size_t total = 0;
 };
 
-/// Equal blocks, or in the v forms blocks of many lengths, some empty.
-Blocks blocks_of(const Case& c, int size) {
+/// Equal blocks, or in the v forms blocks of many lengths, some empty. Of an alltoallv those of one rank; what goes to
+/// another has the size of what comes from it.
+Blocks blocks_of(const Case& c, int size, int rank) {
   const bool v = facts_of(c.coll).has_counts;
+  const int turn = c.coll == UZIP_ALLTOALLV ? rank : 0;
   Blocks blocks;
   for (int r = 0; r < size; ++r) {
-    const size_t count = !v ? c.count : r % 3 == 1 ? 0 : c.count * static_cast<size_t>(r + 1) / static_cast<size_t>(size);
+    const int kind = (r + turn) % size;
+    const size_t count =
+        !v ? c.count : kind % 3 == 1 ? 0 : c.count * static_cast<size_t>(kind + 1) / static_cast<size_t>(size);
     blocks.counts.push_back(count);
     blocks.begins.push_back(blocks.total);
     blocks.total += count;
@@ -108,17 +113,23 @@ std::string check(const Case& c, const unsigned char* output, const Blocks& bloc
   const CollFacts& facts = facts_of(c.coll);
   const auto rank = static_cast<size_t>(world.rank);
   if (facts.dst_of(world.rank, c.root) == Holds::kNothing) return "";
+  if (c.coll == UZIP_EXSCAN && rank == 0) return "";
   if (c.coll == UZIP_BCAST) return compare(c, output, c.count, [&](size_t i) { return value(c, c.root, i); });
   if (facts.reduces) {
     const bool own = facts.dst == Holds::kOwnBlock;
+    const int ranks = c.coll == UZIP_SCAN ? world.rank + 1 : c.coll == UZIP_EXSCAN ? world.rank : world.size;
     const size_t begin = own ? blocks.begins[rank] : 0;
     return compare(c, output, own ? blocks.counts[rank] : c.count,
-                   [&](size_t i) { return reduced(c, world.size, begin + i); });
+                   [&](size_t i) { return reduced(c, ranks, begin + i); });
   }
+  if (c.coll == UZIP_SCATTER || c.coll == UZIP_SCATTERV)
+    return compare(c, output, blocks.counts[rank], [&](size_t i) { return value(c, c.root, blocks.begins[rank] + i); });
+  const bool exchange = c.coll == UZIP_ALLTOALL || c.coll == UZIP_ALLTOALLV;
   for (int r = 0; r < world.size; ++r) {
     const auto from = static_cast<size_t>(r);
+    const size_t begin = exchange ? blocks_of(c, world.size, r).begins[rank] : 0;
     std::string wrong = compare(c, output + blocks.begins[from] * uzip_dtype_size(c.type), blocks.counts[from],
-                                [&](size_t i) { return value(c, r, i); });
+                                [&](size_t i) { return value(c, r, begin + i); });
     if (!wrong.empty()) return "block of rank " + std::to_string(r) + ": " + wrong;
   }
   return "";
@@ -127,7 +138,7 @@ std::string check(const Case& c, const unsigned char* output, const Blocks& bloc
 std::string run(const Case& c, const mp::World& world) {
   const CollFacts& facts = facts_of(c.coll);
   const size_t element = uzip_dtype_size(c.type);
-  const Blocks blocks = blocks_of(c, world.size);
+  const Blocks blocks = blocks_of(c, world.size, world.rank);
   const auto rank = static_cast<size_t>(world.rank);
   const Holds src_holds = facts.src_of(world.rank, c.root), dst_holds = facts.dst_of(world.rank, c.root);
   const auto count_of = [&](Holds holds) {
@@ -141,14 +152,13 @@ std::string run(const Case& c, const mp::World& world) {
   Array src(src_count * element, element), dst(std::max(src_count, dst_count) * element, element);
   unsigned char* input = src.get();
   unsigned char* output = dst.get();
-  const void* src_argument = input;
   const bool in_place = c.in_place && src_holds != Holds::kNothing && dst_holds != Holds::kNothing;
   if (in_place) {
     // The inputs are where the call expects them in the destination.
     const size_t own = blocks.begins[rank] * element;
     input = output + (src_holds == Holds::kOwnBlock ? own : 0);
-    src_argument = c.in_place == 1 ? UZIP_IN_PLACE : input;
-    if (dst_holds == Holds::kOwnBlock && c.in_place == 2) output += own;
+    const bool moves = facts.reduces && c.in_place == 1;
+    if (dst_holds == Holds::kOwnBlock && !moves) output += own;
   }
   for (size_t i = 0; i < src_count; ++i) naive::store(c.type, input, i, value(c, world.rank, i));
   const Bytes before(input, input + src_count * element);
@@ -156,10 +166,22 @@ std::string run(const Case& c, const mp::World& world) {
   uzip_coll_args_t args = {};
   args.struct_size = sizeof args;
   args.coll = c.coll;
-  args.src = src_argument;
+  args.src = input;
   args.dst = output;
   args.count = c.count;
   args.counts = blocks.counts.data();
+  args.src_counts = blocks.counts.data();
+  const bool scatters = c.coll == UZIP_SCATTER || c.coll == UZIP_SCATTERV;
+  if (c.coll == UZIP_GATHERV || c.coll == UZIP_SCATTERV) {
+    args.count = blocks.counts[rank];
+    if (world.rank != c.root) args.counts = nullptr;
+  }
+  // The v forms whose blocks may stand anywhere know one in-place form only.
+  const bool pairs = c.coll == UZIP_GATHERV || c.coll == UZIP_SCATTERV || c.coll == UZIP_ALLTOALLV;
+  if (in_place && (pairs || c.in_place == 1)) {
+    args.src = scatters ? input : UZIP_IN_PLACE;
+    if (scatters) args.dst = UZIP_IN_PLACE;
+  }
   args.dtype = c.type;
   args.op = c.op;
   args.root = c.root;
@@ -198,13 +220,20 @@ void sweep(mp::World& world, Case c, const std::vector<size_t>& counts) {
 }
 
 const uzip_coll_t kColls[] = {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTER, UZIP_REDUCE_SCATTERV, UZIP_ALLGATHER,
-                              UZIP_ALLGATHERV, UZIP_BCAST,          UZIP_REDUCE};
+                              UZIP_ALLGATHERV, UZIP_BCAST,          UZIP_REDUCE,          UZIP_GATHER,
+                              UZIP_GATHERV,    UZIP_SCATTER,        UZIP_SCATTERV,        UZIP_ALLTOALL,
+                              UZIP_ALLTOALLV,  UZIP_SCAN,           UZIP_EXSCAN};
 const uzip_op_t kOps[] = {UZIP_SUM, UZIP_PROD, UZIP_MIN, UZIP_MAX, UZIP_AVG};
 
 std::vector<const char*> algorithms_of(uzip_coll_t coll) {
-  if (coll == UZIP_ALLREDUCE) return {"ring", "two_shot", "one_shot", "recursive_doubling"};
-  if (coll == UZIP_BCAST) return {"scatter_allgather", "binomial", "chain"};
+  if (coll == UZIP_ALLREDUCE) return {"ring", "two_shot", "one_shot", "recursive_doubling", "rabenseifner", "hierarchical"};
+  if (coll == UZIP_REDUCE_SCATTER || coll == UZIP_REDUCE_SCATTERV) return {"ring", "two_shot", "recursive_halving"};
+  if (coll == UZIP_BCAST) return {"scatter_allgather", "binomial", "chain", "hierarchical"};
   if (coll == UZIP_REDUCE) return {"two_shot", "binomial", "chain"};
+  if (coll == UZIP_GATHER || coll == UZIP_SCATTER) return {"direct", "binomial"};
+  if (coll == UZIP_ALLTOALL) return {"pairwise", "bruck"};
+  if (coll == UZIP_GATHERV || coll == UZIP_SCATTERV || coll == UZIP_ALLTOALLV) return {"pairwise"};
+  if (coll == UZIP_SCAN || coll == UZIP_EXSCAN) return {"linear", "recursive_doubling"};
   return {"ring", "two_shot"};
 }
 
@@ -214,31 +243,45 @@ int main(int argc, char** argv) {
   mp::World world(&argc, &argv);
   const auto ranks = static_cast<size_t>(world.size);
   const std::vector<size_t> small = {0, 1, ranks > 1 ? ranks - 1 : 2, ranks + 1, 257};
+  if (argc > 1 && std::string(argv[1]) == "hosts") {
+    for (const char* codec : {"raw", "lev"}) {
+      for (uzip_coll_t coll : kColls) {
+        Case c{coll, UZIP_BF16};
+        c.options.codec = codec;
+        c.options.chunk_bytes = 20000;
+        if (coll == UZIP_ALLREDUCE || coll == UZIP_BCAST) c.options.algorithm = "hierarchical";
+        sweep(world, c, {0, 1, 257, 65537});
+      }
+    }
+    return world.failures() ? 1 : 0;
+  }
   // Types and operations, on the automatic choice.
   for (uzip_coll_t coll : kColls)
     for (int type = UZIP_INT8; type <= UZIP_FP8_E5M2; ++type)
       for (uzip_op_t op : kOps) {
         if (!facts_of(coll).reduces && op != UZIP_SUM) continue;
+        if (op == UZIP_AVG && (coll == UZIP_SCAN || coll == UZIP_EXSCAN)) continue;
         sweep(world, {coll, static_cast<uzip_dtype_t>(type), op}, small);
       }
-  // Algorithms and codecs, with pieces that need several rounds and tails.
+  // Algorithms and codecs, with pieces that need several rounds and tails; the types take turns.
+  const uzip_dtype_t types[] = {UZIP_BF16, UZIP_FP32, UZIP_FP64};
+  size_t turn = 0;
   for (uzip_coll_t coll : kColls)
     for (const char* algorithm : algorithms_of(coll))
       for (const char* codec : {"raw", "lev"})
-        for (uzip_dtype_t type : {UZIP_BF16, UZIP_FP32, UZIP_FP64})
-          for (int split = 0; split < (codec[0] == 'l' ? 2 : 1); ++split) {
-            Case c{coll, type};
-            c.options.algorithm = algorithm;
-            c.options.codec = codec;
-            c.options.chunk_bytes = 20000;
-            c.options.split_send = split;
-            sweep(world, c, {0, 1, 7, 257, 65537});
-          }
+        for (int split = 0; split < (codec[0] == 'l' ? 2 : 1); ++split) {
+          Case c{coll, types[turn++ % std::size(types)]};
+          c.options.algorithm = algorithm;
+          c.options.codec = codec;
+          c.options.chunk_bytes = 20000;
+          c.options.split_send = split;
+          sweep(world, c, {0, 1, 7, 257, 65537});
+        }
   // One element in each piece: as many rounds as elements.
   Case fine{UZIP_ALLREDUCE, UZIP_FP32};
   fine.options.chunk_bytes = 1;
   sweep(world, fine, {ranks * 3 + 1, 100});
   // Larger than any cache level's share, with the library's own choices.
-  for (uzip_coll_t coll : kColls) sweep(world, {coll, UZIP_FP16}, {1000003});
+  for (uzip_coll_t coll : kColls) sweep(world, {coll, UZIP_FP16}, {400009});
   return world.failures() ? 1 : 0;
 }

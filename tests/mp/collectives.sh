@@ -4,4 +4,6 @@ status=0
 for ranks in 1 2 3 5; do
   "$top_srcdir"/tools/run-ranks "$ranks" "$top_builddir"/tests/mp/collectives || status=1
 done
+# As if pairs of ranks shared a host.
+UZIP_RANKS_PER_HOST=2 "$top_srcdir"/tools/run-ranks 5 "$top_builddir"/tests/mp/collectives hosts || status=1
 exit $status

@@ -7,7 +7,7 @@ noticed() {
   [ $1 -eq 1 ] && grep -q '^# Out of bounds values : [1-9][0-9]* FAILED$' "$work/out"
 }
 
-for program in allreduce reduce_scatter allgather sendrecv halo; do
+for program in allreduce reduce_scatter allgather alltoall bcast reduce sendrecv halo; do
   for what in exact bits guard; do
     by_hand 2 "$top_builddir/perf/$program" -b 4K -e 4K -n 1 -w 0 --selftest-corrupt $what
     noticed $?

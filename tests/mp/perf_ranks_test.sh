@@ -5,6 +5,10 @@
 
 sizes="-b 16 -e 64K -f 64 -n 2 -w 1"
 
+for program in alltoall bcast reduce; do
+  by_hand 3 "$top_builddir/perf/$program" $sizes --codec lev && all_right
+  report "$program, 3 ranks by hand"
+done
 for program in allreduce reduce_scatter allgather sendrecv halo; do
   for ranks in 1 2 3; do
     for codec in raw lev; do

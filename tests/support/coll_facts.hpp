@@ -15,7 +15,7 @@ struct CollFacts {
   bool reduces = false;
   bool src_at_root = false;  ///< only there
   bool dst_at_root = false;
-  bool has_counts = false;
+  bool has_counts = false;  ///< the v forms
 
   bool rooted() const { return src_at_root || dst_at_root; }
   Holds src_of(int rank, int root) const { return src_at_root && rank != root ? Holds::kNothing : src; }
@@ -32,6 +32,14 @@ inline constexpr CollFacts kCollFacts[] = {
     {"barrier", Holds::kNothing, Holds::kNothing},
     {"bcast", Holds::kVector, Holds::kVector, false, true},
     {"reduce", Holds::kVector, Holds::kVector, true, false, true},
+    {"gather", Holds::kOwnBlock, Holds::kAllBlocks, false, false, true},
+    {"gatherv", Holds::kOwnBlock, Holds::kAllBlocks, false, false, true, true},
+    {"scatter", Holds::kAllBlocks, Holds::kOwnBlock, false, true},
+    {"scatterv", Holds::kAllBlocks, Holds::kOwnBlock, false, true, false, true},
+    {"alltoall", Holds::kAllBlocks, Holds::kAllBlocks},
+    {"alltoallv", Holds::kAllBlocks, Holds::kAllBlocks, false, false, false, true},
+    {"scan", Holds::kVector, Holds::kVector, true},
+    {"exscan", Holds::kVector, Holds::kVector, true},
 };
 inline const CollFacts& facts_of(uzip_coll_t coll) { return kCollFacts[coll]; }
 

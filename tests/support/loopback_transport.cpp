@@ -101,6 +101,7 @@ class LoopbackTransport final : public Transport {
   LoopbackTransport(std::shared_ptr<Core> core, int rank) : core_(std::move(core)), rank_(rank) {
     info_.description = "loopback";
     info_.all_same_host = core_->options.all_same_host;
+    info_.hosts = core_->options.hosts;
     info_.processes_here = info_.all_same_host ? size() : 1;
   }
   ~LoopbackTransport() override;

@@ -51,6 +51,7 @@ struct LoopbackOptions {
   bool park_receives_of_dead = false;
 
   bool all_same_host = true;
+  std::vector<int> hosts{};
 };
 
 class LoopbackFabric {

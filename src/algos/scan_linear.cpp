@@ -1,0 +1,66 @@
+// Linear prefix reductions (scan and exclusive scan): the reduction of all ranks before goes from
+// rank to rank in shares, each rank adding its own; while one share is being reduced, the following
+// one arrives.
+//   W. D. Hillis, G. L. Steele Jr.: Data Parallel Algorithms, Comm. ACM 29(12), 1986 (for the
+//   alternative); the pipeline as in the chain reduction.
+// Steps: P-1 hops, then one for each further share. Bytes sent: n at every rank but the last, the
+// minimum. The operands stand in rank order, the first two reduced first. Scratch: one vector.
+#include "algos/algorithm.hpp"
+#include "algos/schedule_builder.hpp"
+
+#include <array>
+
+namespace uzip {
+namespace {
+
+Schedule build(const Shape& shape, int rank) {
+  const bool inclusive = shape.coll == Coll::kScan;
+  const bool first = rank == 0;
+  const bool last = rank == shape.size - 1;
+  ScheduleBuilder builder(shape, rank);
+  for (int share = 0; share < shape.size; ++share) {
+    Slice value = builder.input_block(share);
+    const Slice output = builder.output_block(share);
+    if (!first) {
+      // Exclusive and in place, the own elements are still needed when those before arrive.
+      const Slice before = builder.scratch(value.length);
+      builder.recv(rank - 1, before);
+      const Slice sum = inclusive ? output : builder.scratch(last ? 0 : value.length);
+      if (inclusive || !last) builder.reduce(std::array{before, value}, sum, false);
+      if (!inclusive) builder.copy(before, output);
+      value = sum;
+    } else if (inclusive) {
+      builder.copy(value, output);
+    }
+    if (!last) builder.send(value, rank + 1);
+  }
+  return builder.finish();
+}
+
+double cost(const Shape& shape, double bytes, const CostModel& model) {
+  const double share = share_bytes(shape, bytes, model);
+  const double shares = share > 0 ? bytes / share : 1;
+  return model.latency * (shape.size - 1 + kMessageStart * (shares - 1)) +
+         (bytes + share * (shape.size - 2)) *
+             (model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
+}
+
+constexpr const char* kSummary =
+    "the reduction of the ranks before goes from rank to rank in shares: P-1 hops and n bytes at "
+    "every rank; for large vectors";
+
+}  // namespace
+
+extern const Algorithm scan_linear = {
+    "linear",  Coll::kScan, kSummary, [](const Shape& shape) { return shape.coll == Coll::kScan; },
+    build,     cost,
+    Order::kFixed,
+};
+
+extern const Algorithm exscan_linear = {
+    "linear",  Coll::kExscan, kSummary, [](const Shape& shape) { return shape.coll == Coll::kExscan; },
+    build,     cost,
+    Order::kFixed,
+};
+
+}  // namespace uzip

@@ -1,0 +1,85 @@
+// Recursive-doubling prefix reductions (scan and exclusive scan): at distance 1, 2, 4, ... every rank
+// sends what it has to the rank so far after it; what it has covers twice as many ranks each time.
+//   W. D. Hillis, G. L. Steele Jr.: Data Parallel Algorithms, Comm. ACM 29(12), 1986.
+// Steps: ceil(log2 P) hops, for any P. Bytes sent: n a hop, at most ceil(log2 P) n. The operands
+// stand in rank order; how they are grouped depends on the rank. Scratch: one vector for each hop's
+// arrival; for the exclusive scan, one more.
+#include "algos/algorithm.hpp"
+#include "algos/rank_math.hpp"
+#include "algos/schedule_builder.hpp"
+
+#include <array>
+
+namespace uzip {
+namespace {
+
+Schedule build(const Shape& shape, int rank) {
+  const bool inclusive = shape.coll == Coll::kScan;
+  const size_t length = shape.total();
+  const Slice output{Slot::kOutput, 0, length};
+  ScheduleBuilder builder(shape, rank);
+  Slice value{Slot::kInput, 0, length};  // of the last ranks up to this one
+  Slice before{};                        // the same without this one
+  const Slice exclusive = builder.scratch(!inclusive && rank > 1 ? length : 0);
+
+  for (int distance = 1; distance < shape.size; distance *= 2) {
+    if (rank + distance < shape.size) builder.send(value, rank + distance);
+    if (rank < distance) continue;
+    const Slice arrival = builder.scratch(length);
+    builder.recv(rank - distance, arrival);
+    if (!inclusive) {
+      if (before.length > 0) {
+        builder.reduce(std::array{arrival, before}, exclusive, false);
+        before = exclusive;
+      } else {
+        before = arrival;
+      }
+    }
+    // An exclusive scan needs the own elements only for those whom it still sends to.
+    if (inclusive || rank + 2 * distance < shape.size) {
+      const Slice sum = inclusive ? output : builder.scratch(length);
+      builder.reduce(std::array{arrival, value}, sum, false);
+      value = sum;
+    }
+  }
+  if (inclusive) {
+    builder.copy(value, output);
+  } else if (before.length > 0) {
+    builder.copy(before, output);
+  }
+  return builder.finish();
+}
+
+double cost(const Shape& shape, double bytes, const CostModel& model) {
+  return doubling_rounds(shape.size) *
+         (model.latency + bytes * (model.ratio * model.seconds_per_byte + model.reduce_per_byte +
+                                   model.codec_per_byte));
+}
+
+constexpr const char* kSummary =
+    "at distance 1, 2, 4, ... every rank sends what it has to the rank after it: log2(P) hops of n "
+    "bytes; for small vectors";
+
+}  // namespace
+
+extern const Algorithm scan_recursive_doubling = {
+    "recursive_doubling",
+    Coll::kScan,
+    kSummary,
+    [](const Shape& shape) { return shape.coll == Coll::kScan; },
+    build,
+    cost,
+    Order::kFixed,
+};
+
+extern const Algorithm exscan_recursive_doubling = {
+    "recursive_doubling",
+    Coll::kExscan,
+    kSummary,
+    [](const Shape& shape) { return shape.coll == Coll::kExscan; },
+    build,
+    cost,
+    Order::kFixed,
+};
+
+}  // namespace uzip
