@@ -7,7 +7,7 @@
 // engine does. Bytes are those of the elements. Each pass is followed by a memcpy of as many bytes,
 // which is not in the times; of_memcpy compares the medians of both: 0.5 is half as fast as memcpy.
 // What can't be compressed is sent as it is, so "encode" then is only the time to find that out;
-// "decide" is what it costs, as a part of memcpy. "reduce" adds a frame to elements; of_reduce
+// "decide" is what it costs, as a part of memcpy. "stream" decodes past the caches. "reduce" adds a frame to elements; of_reduce
 // compares it with a reduction of the same elements that arrived plain, in the same small buffer.
 #include "codec/codec.hpp"
 #include "base/cpu.hpp"
@@ -90,11 +90,12 @@ struct Bench {
                 header)
         .ok();
   }
-  bool decode(size_t at) {
-    return find_codec(header.codec)
-        ->decode(header, {body.at(0), header.plain_bytes},
-                 {body.at(header.plain_bytes), header.coded_bytes}, {dst.at(at), kPieceBytes},
-                 scratch)
+  bool decode(size_t at, bool streams = false) {
+    const Codec& used = *find_codec(header.codec);
+    const auto decode = streams ? used.decode_streaming : used.decode;
+    return decode(header, {body.at(0), header.plain_bytes},
+                  {body.at(header.plain_bytes), header.coded_bytes}, {dst.at(at), kPieceBytes},
+                  scratch)
         .ok();
   }
   void reduce_plain() {
@@ -162,6 +163,13 @@ void run_decode(benchmark::State& state, const Case& which) {
   bench.run(state, [&](size_t at) { return bench.decode(at); });
 }
 
+/// As into a large result.
+void run_stream(benchmark::State& state, const Case& which) {
+  Bench bench(which, state);
+  if (!bench.encode(0) || bench.header.codec == kCodecRaw) return state.SkipWithError("sent raw");
+  bench.run(state, [&](size_t at) { return bench.decode(at, true); });
+}
+
 /// dst = src + frame: what the owner of a share does with what arrives.
 void run_reduce(benchmark::State& state, const Case& which) {
   Bench bench(which, state);
@@ -227,6 +235,7 @@ void register_all() {
         const Case which{one, target, bytes};
         add("encode" + tail, run_encode, which);
         add("decode" + tail, run_decode, which);
+        add("stream" + tail, run_stream, which);
         add("reduce" + tail, run_reduce, which);
       }
     }

@@ -35,6 +35,7 @@ struct DecodeTask {
   std::span<const std::byte> plain;
   std::span<const std::byte> coded;
   std::span<std::byte> dst;
+  bool streams = false;  ///< nobody reads `dst` soon: it may be written past the caches
 };
 
 class Executor {

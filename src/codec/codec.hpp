@@ -63,6 +63,11 @@ struct Codec {
   Status (*decode)(const FrameHeader& header, std::span<const std::byte> plain,
                    std::span<const std::byte> coded, std::span<std::byte> dst,
                    CodecScratch& scratch);
+  /// The same for a `dst` that nobody reads soon, because it is larger than the caches: the elements
+  /// may go past them.
+  Status (*decode_streaming)(const FrameHeader& header, std::span<const std::byte> plain,
+                             std::span<const std::byte> coded, std::span<std::byte> dst,
+                             CodecScratch& scratch);
 };
 
 /// All codecs, raw first.

@@ -23,16 +23,19 @@ Status encode(DataType type, CodecLevel level, const void* src, size_t count,
   return lev_encode(LevStage::kBoth, type, level, src, count, body, scratch, header);
 }
 
+template <bool kStreams>
 Status decode(const FrameHeader& header, std::span<const std::byte> plain,
               std::span<const std::byte> coded, std::span<std::byte> dst, CodecScratch& scratch) {
   if (header.codec == kCodecRaw) return decode_raw(header, plain, coded, dst);
-  return lev_decode(header, plain, coded, dst, scratch);
+  // A checksum is compared with what was written, so that is read again.
+  const bool streams = kStreams && (header.flags & kFrameHasChecksum) == 0;
+  return lev_decode(header, plain, coded, dst, streams, scratch);
 }
 
 }  // namespace
 
 Status lev_decode(const FrameHeader& header, std::span<const std::byte> plain,
-                  std::span<const std::byte> coded, std::span<std::byte> dst,
+                  std::span<const std::byte> coded, std::span<std::byte> dst, bool streams,
                   CodecScratch& scratch) {
   LevReader reader;
   UZIP_RETURN_IF_ERROR(reader.open(header, plain, coded));
@@ -41,9 +44,12 @@ Status lev_decode(const FrameHeader& header, std::span<const std::byte> plain,
     return error(UZIP_ERR_CORRUPT, "lev frame: %zu elements, room for %zu", reader.count(),
                  dst.size() / size);
   auto* out = reinterpret_cast<uint8_t*>(dst.data());
-  for (size_t done = 0; done < reader.count(); done += reader.block_values())
-    UZIP_RETURN_IF_ERROR(
-        reader.next(scratch.state(), {out + done * size, out + done * size + kWriteAhead}));
+  Status status;
+  for (size_t done = 0; done < reader.count() && status.ok(); done += reader.block_values())
+    status =
+        reader.next(scratch.state(), {out + done * size, out + done * size + kWriteAhead, streams});
+  if (streams) codec_kernels().finish_streaming();
+  UZIP_RETURN_IF_ERROR(status);
   return check_checksum(header, dst.first(reader.count() * size));
 }
 
@@ -56,7 +62,8 @@ const Codec kLevCodec = {
     .encode_plain = encode_plain,
     .encode_coded = encode_coded,
     .encode = encode,
-    .decode = decode,
+    .decode = decode<false>,
+    .decode_streaming = decode<true>,
 };
 
 }  // namespace uzip

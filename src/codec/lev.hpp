@@ -17,7 +17,7 @@ Status lev_encode(LevStage stage, DataType type, CodecLevel level, const void* s
 
 /// Decodes a frame of this codec.
 Status lev_decode(const FrameHeader& header, std::span<const std::byte> plain,
-                  std::span<const std::byte> coded, std::span<std::byte> dst,
+                  std::span<const std::byte> coded, std::span<std::byte> dst, bool streams,
                   CodecScratch& scratch);
 
 /// Most bytes of either part of a frame of `count` elements.

@@ -37,6 +37,7 @@ const Codec kRawCodec = {
     .encode_coded = encode_coded,
     .encode = encode_plain,
     .decode = decode,
+    .decode_streaming = decode,
 };
 
 void make_raw(DataType type, size_t count, FrameHeader& header) {

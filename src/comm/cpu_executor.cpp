@@ -44,7 +44,8 @@ Result<Progress> CpuExecutor::decode(const DecodeTask& task, Completion*) {
   if (!codec)
     return error(UZIP_ERR_CORRUPT, "a frame was made by codec %u, which this library does not have",
                  task.header->codec);
-  return done_or(codec->decode(*task.header, task.plain, task.coded, task.dst, decode_scratch_));
+  const auto decode = task.streams ? codec->decode_streaming : codec->decode;
+  return done_or(decode(*task.header, task.plain, task.coded, task.dst, decode_scratch_));
 }
 
 }  // namespace uzip

@@ -49,6 +49,11 @@ size_t Plan::block_offset(int rank) const {
                                : displacements[static_cast<size_t>(rank)];
 }
 
+size_t Plan::result_bytes() const {
+  const size_t blocks = shape.kind == CallKind::kAllgather ? static_cast<size_t>(shape.size) : 1;
+  return shape.count * blocks * datatype_size(shape.type);
+}
+
 uint16_t Plan::compute_digest() const {
   uint64_t hash = 0xcbf29ce484222325ull;
   for (const char* c = algorithm_name(); *c; ++c) mix(hash, static_cast<unsigned char>(*c));

@@ -53,6 +53,8 @@ class Plan {
   void round_shape(uint32_t round, Shape& result) const;
   /// Elements of block `rank` before its part of `round`, and where block `rank` begins in the blocked buffer.
   size_t block_offset(int rank) const;
+  /// Bytes that the call leaves at this rank: all of them; of a reduce-scatter and the v forms, at most these.
+  size_t result_bytes() const;
   /// Digest for comparing plans between ranks; to be set by whoever made the plan.
   uint16_t digest = 0;
   uint16_t compute_digest() const;

@@ -7,6 +7,14 @@
 #include <cstring>
 
 namespace uzip {
+namespace {
+
+/// A result of this size does not stay in the caches until the call is over: the parts of it that no later step
+/// reads are better written past them.
+constexpr size_t kPastCachesBytes = size_t{32} << 20;
+
+}  // namespace
+
 void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t number) {
   assert(pending_ == 0);
   schedule_ = std::move(prepared);
@@ -310,6 +318,8 @@ Result<Progress> Round::decode(const Step& step, StepState& state) {
   task.coded = split ? std::span<const std::byte>(wire_memory(place, Part::kCoded), header.coded_bytes)
                      : std::span<const std::byte>(task.plain.data() + header.plain_bytes, header.coded_bytes);
   task.dst = {address(step.dst), step.dst.length * datatype_size(request_.type())};
+  task.streams = step.dst.slot == Slot::kOutput && schedule_->schedule.dependents[state.step].empty() &&
+                 request_.plan().result_bytes() >= kPastCachesBytes;
   return request_.engine().executor().decode(task, &state.completion);
 }
 

@@ -81,6 +81,12 @@ std::string CodecHarness::check_round_trip(const EncodedFrame& frame,
   std::vector<uint8_t> decoded;
   const Status status = decode(frame, elements.size(), &decoded);
   if (!status.ok()) return status.message();
+  const auto dst = dst_.last(elements.size());
+  const Status again = codec_.decode_streaming(frame.header, first_.last(frame.plain.size()),
+                                               second_.last(frame.coded.size()), dst, scratch_);
+  if (!again.ok()) return again.message();
+  if (!elements.empty() && std::memcmp(dst.data(), decoded.data(), dst.size()) != 0)
+    return "streaming differs";
   for (size_t i = 0; i < elements.size(); ++i)
     if (decoded[i] != elements[i])
       return "byte " + std::to_string(i) + " of " + std::to_string(elements.size()) + " differs";

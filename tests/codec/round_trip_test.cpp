@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace uzip {
 namespace {
 
@@ -127,6 +129,38 @@ TEST(RoundTrip, LargerGrantsAreAccepted) {
   frame.header.plain_bytes += 32;
   frame.header.coded_bytes += 48;
   EXPECT_EQ(harness.check_round_trip(frame, elements), "");
+}
+
+/// Past the caches or not, wherever the elements go: the same bytes, and none beside them.
+TEST(RoundTrip, StreamingWritesTheSame) {
+  constexpr size_t kLine = 64;
+  const Codec& codec = *find_codec("lev");
+  CodecScratch scratch;
+  CodecHarness harness(codec);
+  for (CpuTarget target : available_cpu_targets()) {
+    ASSERT_TRUE(set_cpu_target(cpu_target_name(target)).ok());
+    for (const DataTypeInfo& info : datatypes()) {
+      if (!is_float(info.type)) continue;
+      for (size_t count : {size_t{130}, size_t{1000}, size_t{4099}, size_t{33000}}) {
+        const auto elements = make_sample(info.type, SampleKind::kGaussian, count);
+        const EncodedFrame frame = harness.encode(info.type, kCodecLevels[count % 3], elements);
+        if (frame.header.codec == kCodecRaw) continue;
+        std::vector<std::byte> dst(elements.size() + 3 * kLine);
+        auto* line = dst.data() + (kLine - reinterpret_cast<uintptr_t>(dst.data()) % kLine);
+        for (size_t shift = 0; shift<kLine; shift += count> 5000 ? 13 : 1) {
+          std::fill(dst.begin(), dst.end(), std::byte{0x5a});
+          const std::span<std::byte> room(line + shift, elements.size());
+          ASSERT_TRUE(
+              codec.decode_streaming(frame.header, frame.plain, frame.coded, room, scratch).ok());
+          ASSERT_EQ(std::memcmp(room.data(), elements.data(), elements.size()), 0);
+          const auto untouched =
+              std::ranges::count(dst, std::byte{0x5a}) - std::ranges::count(room, std::byte{0x5a});
+          ASSERT_EQ(static_cast<size_t>(untouched), dst.size() - room.size());
+        }
+      }
+    }
+  }
+  ASSERT_TRUE(set_cpu_target("auto").ok());
 }
 
 TEST(RoundTrip, AlignmentDoesNotMatter) {

@@ -39,6 +39,8 @@ struct Output {
   uint8_t* values;
   const uint8_t* ahead;  ///< as many bytes as it writes are brought into the cache from here on;
                          ///< any address
+  bool streams = false;  ///< nobody reads the values soon: they may go past the caches, and
+                         ///< `ahead` doesn't matter; see finish_streaming()
 };
 /// For values that go to memory: the lines that will be written soon. Hardware prefetchers stop at
 /// pages and lag behind a loop with many instructions a line.
@@ -110,6 +112,8 @@ struct CodecKernels {
   /// operand.
   void (*combine)(const uint8_t* fields, const uint8_t* low, size_t count, unsigned shift,
                   unsigned value, uint8_t* dst);
+  /// After the last value that was streamed, before anybody else may know of them.
+  void (*finish_streaming)();
   /// OR and AND of all bytes; count > 0.
   void (*bit_range)(const uint8_t* bytes, size_t count, uint8_t* all_or, uint8_t* all_and);
   /// How many of the first `bits` bits of whole words are 1.

@@ -162,6 +162,7 @@ const CodecKernels kAvx2CodecKernels = {
                       count_full_codes_by_words<3>, count_full_codes_by_words<4>},
     .top = &kAvx2TopKernels,
     .combine = combine,
+    .finish_streaming = [] {},
     .bit_range = bit_range,
     .count_ones = count_full_codes_by_words<1>,
     .repeat_length = scalar_repeat_length,

@@ -157,6 +157,7 @@ const CodecKernels kAvx512CodecKernels = {
                       count_escapes<4>},
     .top = &kAvx512TopKernels,
     .combine = combine,
+    .finish_streaming = [] { _mm_sfence(); },
     .bit_range = bit_range,
     .count_ones = count_escapes<1>,
     .repeat_length = repeat_length,

@@ -41,6 +41,60 @@ using Bytes = __m512i;
   return static_cast<size_t>(_mm_popcnt_u64(word));
 }
 
+/// Where vectors go one after another: to memory, as usual,
+class StoreSink {
+ public:
+  explicit StoreSink(const Output& output) : dst_(output.values), ahead_(output.ahead) {}
+  [[gnu::always_inline]] void put(Bytes v) {
+    __builtin_prefetch(ahead_, 1, 2);
+    store(dst_, v);
+    dst_ += 64;
+    ahead_ += 64;
+  }
+  uint8_t* finish() const { return dst_; }
+
+ private:
+  uint8_t* dst_;
+  const uint8_t* ahead_;
+};
+/// or past the caches, in whole lines wherever the values begin.
+class StreamSink {
+ public:
+  explicit StreamSink(const Output& output) {
+    const auto address = reinterpret_cast<uintptr_t>(output.values);
+    before_ = address % 64;
+    line_ = output.values - before_;
+    started_ = before_ == 0;
+    const auto from = static_cast<char>(64 - before_);
+    alignas(64) uint8_t count[64];
+    for (unsigned i = 0; i < 64; ++i) count[i] = static_cast<uint8_t>(i);
+    index_ = _mm512_add_epi8(load(count), _mm512_set1_epi8(from));
+  }
+  [[gnu::always_inline]] void put(Bytes v) {
+    const Bytes line = _mm512_permutex2var_epi8(last_, index_, v);
+    if (started_) [[likely]]
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(line_), line);
+    else
+      store_some(line_, ~low_bits(before_), line);
+    started_ = true;
+    last_ = v;
+    line_ += 64;
+  }
+  /// Returns where the next value goes.
+  uint8_t* finish() const {
+    if (started_)
+      store_some(line_, low_bits(before_), _mm512_permutex2var_epi8(last_, index_, last_));
+    return line_ + before_;
+  }
+
+ private:
+  uint8_t* line_;
+  size_t before_;  ///< bytes of a line before the values
+  bool started_;
+  Bytes index_;
+  Bytes last_ = _mm512_setzero_si512();
+};
+
 /// In each 8 bytes, read as an 8 x 8 matrix of bits: byte i of the result collects bit i of the
 /// eight bytes, that of the last byte lowest.
 [[gnu::always_inline]] inline Bytes transpose_reversed(Bytes v) {

@@ -453,6 +453,7 @@ const CodecKernels kScalarCodecKernels = {
                       count_escapes<4>},
     .top = nullptr,
     .combine = combine,
+    .finish_streaming = [] {},
     .bit_range = bit_range,
     .count_ones = count_ones,
     .repeat_length = scalar_repeat_length,

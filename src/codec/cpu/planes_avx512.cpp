@@ -217,25 +217,22 @@ template <size_t kSize>
   split_all<kSize>(src, count, rotation, planes);
 }
 
-template <size_t kSize>
-[[gnu::always_inline]] inline void merge(const uint8_t* const* planes, size_t count,
-                                         unsigned rotation, const Output& output) {
+template <size_t kSize, class Sink>
+[[gnu::always_inline]] inline void merge_to(const uint8_t* const* planes, size_t count,
+                                            unsigned rotation, const Output& output) {
   const Bytes group = group_by_value<kSize>();
-  uint8_t* dst = output.values;
-  const uint8_t* ahead = output.ahead;
+  Sink sink(output);
   const Bytes by = broadcast<kSize>(rotation % (8 * kSize));
   Bytes v[kSize];
   size_t at = 0;
-  for (; at + 64 <= count; at += 64, dst += 64 * kSize) {
+  for (; at + 64 <= count; at += 64) {
 #pragma GCC unroll 8
     for (size_t p = 0; p < kSize; ++p) v[p] = load(planes[p] + at);
     to_values<kSize>(v, group);
 #pragma GCC unroll 8
-    for (size_t i = 0; i < kSize; ++i, ahead += 64) {
-      __builtin_prefetch(ahead, 1, 2);
-      store(dst + 64 * i, rotate_right<kSize>(v[i], by));
-    }
+    for (size_t i = 0; i < kSize; ++i) sink.put(rotate_right<kSize>(v[i], by));
   }
+  uint8_t* const dst = sink.finish();
   if (at == count) return;
 #pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p) v[p] = load_some(planes[p] + at, low_bits(count - at));
@@ -244,6 +241,15 @@ template <size_t kSize>
 #pragma GCC unroll 8
   for (size_t i = 0; i < kSize; ++i)
     store_some(dst + 64 * i, part_mask(rest, i), rotate_right<kSize>(v[i], by));
+}
+
+template <size_t kSize>
+[[gnu::always_inline]] inline void merge(const uint8_t* const* planes, size_t count,
+                                         unsigned rotation, const Output& output) {
+  if (output.streams)
+    merge_to<kSize, StreamSink>(planes, count, rotation, output);
+  else
+    merge_to<kSize, StoreSink>(planes, count, rotation, output);
 }
 
 void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* dst,

@@ -20,12 +20,8 @@ struct Values1 {
     const Bytes v = count == 64 ? load(src) : load_some(src, low_bits(count));
     return _mm512_gf2p8affine_epi64_epi8(v, left, 0);
   }
-  [[gnu::always_inline]] void write(Bytes top, size_t count, const uint8_t*, uint8_t* dst) const {
-    const Bytes v = _mm512_gf2p8affine_epi64_epi8(top, right, 0);
-    if (count == 64)
-      store(dst, v);
-    else
-      store_some(dst, low_bits(count), v);
+  [[gnu::always_inline]] void join(Bytes top, size_t, const uint8_t*, Bytes (&v)[1]) const {
+    v[0] = _mm512_gf2p8affine_epi64_epi8(top, right, 0);
   }
 };
 
@@ -51,23 +47,15 @@ struct Values2 {
       store_some(other, low_bits(count), lower);
     return _mm512_permutex2var_epi64(a, uppers, b);
   }
-  [[gnu::always_inline]] void write(Bytes top, size_t count, const uint8_t* other,
-                                    uint8_t* dst) const {
-    const bool whole = count == 64;
-    const Bytes lower = whole ? load(other) : load_some(other, low_bits(count));
+  [[gnu::always_inline]] void join(Bytes top, size_t count, const uint8_t* other,
+                                   Bytes (&v)[2]) const {
+    const Bytes lower = count == 64 ? load(other) : load_some(other, low_bits(count));
     const Bytes low = _mm512_permutexvar_epi64(unpack, lower);
     const Bytes high = _mm512_permutexvar_epi64(unpack, top);
     const Bytes a = _mm512_unpacklo_epi8(low, high);
     const Bytes b = _mm512_unpackhi_epi8(low, high);
-    const Bytes v0 = _mm512_shrdi_epi16(a, a, 1);
-    const Bytes v1 = _mm512_shrdi_epi16(b, b, 1);
-    if (whole) {
-      store(dst, v0);
-      store(dst + 64, v1);
-    } else {
-      store_some(dst, part_mask(2 * count, 0), v0);
-      store_some(dst + 64, part_mask(2 * count, 1), v1);
-    }
+    v[0] = _mm512_shrdi_epi16(a, a, 1);
+    v[1] = _mm512_shrdi_epi16(b, b, 1);
   }
 };
 
@@ -113,7 +101,7 @@ size_t encode(const uint8_t* src, size_t count, const uint8_t* codes_of, const T
       });
 }
 
-template <class Values, unsigned W, bool kShifts>
+template <class Values, unsigned W, bool kShifts, class Sink>
 [[gnu::always_inline]] inline size_t decode_with(const ConstTopPlane& top, size_t count,
                                                  const uint8_t* symbols, const uint8_t* escapes,
                                                  const Output& output) {
@@ -125,8 +113,7 @@ template <class Values, unsigned W, bool kShifts>
   const __m128i by = _mm_cvtsi32_si128(static_cast<int>(top.shift));
   const uint8_t* low_words = top.low_words;
   const uint8_t* other = top.other;
-  uint8_t* dst = output.values;
-  const uint8_t* ahead = output.ahead;
+  Bytes v[Values::kSize];
   auto group = [&](size_t here) __attribute__((always_inline)) {
     Bytes plane = level.decode(here == 64 ? ~uint64_t{0} : low_bits(here));
     if constexpr (kShifts) {
@@ -134,23 +121,36 @@ template <class Values, unsigned W, bool kShifts>
       plane = _mm512_or_si512(plane, low_order.unpack(low_words));
       low_words += low_bytes;
     }
-    values.write(plane, here, other, dst);
-    dst += 64 * Values::kSize;
+    values.join(plane, here, other, v);
     other += 64 * (Values::kSize - 1);
   };
+  Sink sink(output);
+  const size_t rest = count % 64;
   for (; count >= 64; count -= 64) {
-    for (size_t i = 0; i < Values::kSize; ++i, ahead += 64) __builtin_prefetch(ahead, 1, 2);
     group(64);
+    for (size_t i = 0; i < Values::kSize; ++i) sink.put(v[i]);
   }
-  if (count > 0) group(count);
+  uint8_t* const end = sink.finish();
+  if (rest > 0) {
+    group(rest);
+    for (size_t i = 0; i < Values::kSize; ++i)
+      store_some(end + 64 * i, part_mask(Values::kSize * rest, i), v[i]);
+  }
   return static_cast<size_t>(level.escapes - escapes);
+}
+
+template <class Values, unsigned W, class Sink>
+[[gnu::noinline]] size_t decode_to(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
+                                   const uint8_t* escapes, const Output& dst) {
+  return top.shift == 0 ? decode_with<Values, W, false, Sink>(top, count, symbols, escapes, dst)
+                        : decode_with<Values, W, true, Sink>(top, count, symbols, escapes, dst);
 }
 
 template <class Values, unsigned W>
 size_t decode(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
               const uint8_t* escapes, const Output& dst) {
-  return top.shift == 0 ? decode_with<Values, W, false>(top, count, symbols, escapes, dst)
-                        : decode_with<Values, W, true>(top, count, symbols, escapes, dst);
+  return dst.streams ? decode_to<Values, W, StreamSink>(top, count, symbols, escapes, dst)
+                     : decode_to<Values, W, StoreSink>(top, count, symbols, escapes, dst);
 }
 
 }  // namespace
