@@ -1,6 +1,11 @@
 // Takes samples in runs of sixteen neighbours, at equal distances.
 #include "codec/block_sample.hpp"
 
+// At its usual level this compiler leaves loops of unknown length alone.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#pragma GCC optimize("O3")
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -25,35 +30,130 @@ uint64_t zigzag(T difference) {
   return static_cast<T>(static_cast<T>(difference << 1) ^ sign);
 }
 
-/// kLength: the places' length, if it is known.
-template <class T, size_t kLength>
-void take_runs(const uint8_t* src, const SamplePlaces& places, bool differences,
-               BlockSample* sample) {
-  const size_t length = kLength != 0 ? kLength : places.length;
-  uint64_t* const values = sample->values.data();
-  uint64_t* const all_differences = sample->differences.data();
-  size_t out = 0;
-  for (size_t run = 0; run < places.runs; ++run) {
-    const uint8_t* here = src + run * places.stride * sizeof(T);
-    for (size_t i = 0; i < length; ++i)
-      values[out + i] = std::rotl(load<T>(here + i * sizeof(T)), 1);
-    if (differences) {
-      const T before = std::rotl(load<T>(run == 0 ? here : here - sizeof(T)), 1);
-      all_differences[out] = zigzag<T>(static_cast<T>(values[out] - before));
-      for (size_t i = 1; i < length; ++i)
-        all_differences[out + i] = zigzag<T>(static_cast<T>(values[out + i] - values[out + i - 1]));
-    }
-    out += length;
+/// Takes values one after another, those of whole runs many at once, in whatever registers the
+/// processor has.
+template <class T>
+class SampleTaker {
+ public:
+  SampleTaker(T middle, uint64_t* values) : middle_(middle), values_(values) {}
+
+  void take_one(const uint8_t* src) {
+    const T value = std::rotl(load<T>(src), 1);
+    equal_ += value == middle_;
+    zeros_ += value <= 1;
+    minus_zeros_ += value == 1;
+    *values_++ = value;
   }
-  sample->count = out;
+  void take_run(const uint8_t* src) {
+    std::array<T, kRun> run;
+    for (size_t i = 0; i < kRun; i += kLanes) {
+      const auto bits = load<Lanes>(src + i * sizeof(T));
+      const Lanes value = bits << 1 | bits >> (8 * sizeof(T) - 1);
+      // A comparison gives -1 where it holds.
+      equal_lanes_ -= Lanes(value == middle_);
+      zero_lanes_ -= Lanes(value >> 1 == 0);
+      minus_lanes_ -= Lanes(value == 1);
+      std::memcpy(&run[i], &value, sizeof value);
+    }
+    for (size_t i = 0; i < kRun; ++i) values_[i] = run[i];
+    values_ += kRun;
+  }
+  void finish(BlockSample* sample) const {
+    sample->equal = equal_ + sum(equal_lanes_);
+    sample->zeros = zeros_ + sum(zero_lanes_);
+    sample->minus_zeros = minus_zeros_ + sum(minus_lanes_);
+  }
+
+ private:
+  using Lanes [[gnu::vector_size(16)]] = T;
+  static constexpr size_t kLanes = 16 / sizeof(T);
+  static_assert(static_cast<T>(kMaxSamples / kLanes) == kMaxSamples / kLanes);
+  static size_t sum(Lanes lanes) {
+    size_t result = 0;
+    for (size_t i = 0; i < kLanes; ++i) result += lanes[i];
+    return result;
+  }
+
+  T middle_;
+  uint64_t* values_;
+  size_t equal_ = 0;
+  size_t zeros_ = 0;
+  size_t minus_zeros_ = 0;
+  Lanes equal_lanes_{};
+  Lanes zero_lanes_{};
+  Lanes minus_lanes_{};
+};
+
+template <class T>
+void take(BlockSample* sample) {
+  const SamplePlaces& places = sample->places;
+  const size_t half = places.runs * places.length / 2;
+  const size_t middle = half / places.length * places.stride + half % places.length;
+  SampleTaker<T> taker(std::rotl(load<T>(sample->src + middle * sizeof(T)), 1),
+                       sample->values.data());
+  for (size_t run = 0; run < places.runs; ++run) {
+    const uint8_t* here = sample->src + run * places.stride * sizeof(T);
+    if (places.length == kRun)
+      taker.take_run(here);
+    else
+      for (size_t i = 0; i < places.length; ++i) taker.take_one(here + i * sizeof(T));
+  }
+  taker.finish(sample);
+  sample->count = places.runs * places.length;
+}
+
+/// Calls visit(index, difference) for the values of every `step`-th run.
+template <class T, class Visit>
+void for_each_difference(const BlockSample& sample, size_t step, Visit visit) {
+  const SamplePlaces& places = sample.places;
+  for (size_t run = 0; run < places.runs; run += step) {
+    const uint8_t* here = sample.src + run * places.stride * sizeof(T);
+    T before = std::rotl(load<T>(run == 0 ? here : here - sizeof(T)), 1);
+    const size_t first = run * places.length;
+    for (size_t i = first; i < first + places.length; ++i) {
+      const auto value = static_cast<T>(sample.values[i]);
+      visit(i, zigzag<T>(static_cast<T>(value - before)));
+      before = value;
+    }
+  }
+}
+
+/// 16 * log2(x) within 1.5, x > 0.
+uint64_t rough_log2(uint64_t x) {
+  const auto whole = static_cast<unsigned>(std::bit_width(x)) - 1;
+  return 16 * whole + (16 * x >> whole) - 16;
 }
 
 template <class T>
-void take(const uint8_t* src, const SamplePlaces& places, bool differences, BlockSample* sample) {
-  if (places.length == kRun)
-    take_runs<T, kRun>(src, places, differences, sample);
-  else
-    take_runs<T, 0>(src, places, differences, sample);
+uint64_t rough_cost(const BlockSample& sample) {
+  std::array<uint16_t, 8 * sizeof(T) + 1> lengths{};
+  for_each_difference<T>(sample, 4, [&](size_t, T difference) {
+    ++lengths[static_cast<size_t>(std::bit_width(difference))];
+  });
+  uint64_t count = 0;
+  uint64_t cost = 0;
+  for (size_t length = 0; length < lengths.size(); ++length) {
+    if (lengths[length] == 0) continue;
+    count += lengths[length];
+    const uint64_t below = 16 * (length - (length > 0));
+    cost += lengths[length] * (below + 16 * 10 - rough_log2(lengths[length]));
+  }
+  return cost / count - (16 * 10 - rough_log2(count));
+}
+
+/// Calls `act` with a value of the type of this size.
+template <class Act>
+auto with_type(size_t size, Act act) {
+  switch (size) {
+    case 1:
+      return act(uint8_t{});
+    case 2:
+      return act(uint16_t{});
+    case 4:
+      return act(uint32_t{});
+    default:
+      return act(uint64_t{});
+  }
 }
 
 /// Adds the bytes value >> down, or with `wraps` rotated within `bits`.
@@ -68,6 +168,59 @@ void count_bytes(const uint64_t* values, size_t count, unsigned down, unsigned b
   }
 }
 
+/// Which bytes occurred.
+class ByteSet {
+ public:
+  void add(uint8_t byte) { seen_[byte] = 1; }
+  /// Of 256 random bytes 162 are different, give or take 6; with half a bit less in them, 137.
+  bool looks_random() const {
+    constexpr int kFewest = 146;
+    // Eight sums of bytes that are at most 32, then four that are at most 64.
+    uint64_t sums = 0;
+    for (size_t i = 0; i < seen_.size(); i += 8) sums += load<uint64_t>(&seen_[i]);
+    const uint64_t halves = (sums & 0x00ff00ff00ff00ffu) + (sums >> 8 & 0x00ff00ff00ff00ffu);
+    return static_cast<int>(halves * 0x0001000100010001u >> 48) >= kFewest;
+  }
+
+ private:
+  std::array<uint8_t, 256> seen_{};
+};
+
+template <class T>
+bool top_looks_random(const uint8_t* src, const SamplePlaces& places) {
+  ByteSet top;
+  for (size_t run = 0; run < places.runs; ++run) {
+    const uint8_t* here = src + run * places.stride * sizeof(T);
+    for (size_t i = 0; i < kRun; ++i)
+      top.add(
+          static_cast<uint8_t>(std::rotl(load<T>(here + i * sizeof(T)), 1) >> (8 * sizeof(T) - 8)));
+  }
+  return top.looks_random();
+}
+
+template <class T>
+bool values_look_random(const uint8_t* src, const SamplePlaces& places) {
+  if (!top_looks_random<T>(src, places)) return false;
+  if constexpr (sizeof(T) == 1) return true;
+  std::array<ByteSet, sizeof(T) - 1> planes;
+  size_t significant = 0;
+  for (size_t run = 0; run < places.runs; ++run) {
+    const uint8_t* here = src + run * places.stride * sizeof(T);
+    T before = std::rotl(load<T>(run == 0 ? here : here - sizeof(T)), 1);
+    for (size_t i = 0; i < kRun; ++i) {
+      const T value = std::rotl(load<T>(here + i * sizeof(T)), 1);
+      for (size_t p = 0; p < planes.size(); ++p)
+        planes[p].add(static_cast<uint8_t>(value >> (8 * p)));
+      significant += static_cast<size_t>(std::bit_width(zigzag<T>(static_cast<T>(value - before))));
+      before = value;
+    }
+  }
+  for (const ByteSet& plane : planes)
+    if (!plane.looks_random()) return false;
+  const size_t count = places.runs * kRun;
+  return significant + 3 * count >= 8 * sizeof(T) * count;
+}
+
 }  // namespace
 
 SamplePlaces sample_places(size_t count, size_t wanted) {
@@ -77,34 +230,21 @@ SamplePlaces sample_places(size_t count, size_t wanted) {
   return {runs, kRun, (count - kRun) / std::max<size_t>(1, runs - 1)};
 }
 
-void take_sample(const uint8_t* src, const SamplePlaces& places, size_t size, bool differences,
-                 BlockSample* sample) {
-  switch (size) {
-    case 1:
-      take<uint8_t>(src, places, differences, sample);
-      break;
-    case 2:
-      take<uint16_t>(src, places, differences, sample);
-      break;
-    case 4:
-      take<uint32_t>(src, places, differences, sample);
-      break;
-    default:
-      take<uint64_t>(src, places, differences, sample);
-  }
-  size_t equal = 0;
-  size_t zeros = 0;
-  size_t minus_zeros = 0;
-  const uint64_t middle = sample->values[sample->count / 2];
-  for (size_t i = 0, count = sample->count; i < count; ++i) {
-    const uint64_t value = sample->values[i];
-    equal += value == middle;
-    zeros += value <= 1;
-    minus_zeros += value == 1;
-  }
-  sample->equal = equal;
-  sample->zeros = zeros;
-  sample->minus_zeros = minus_zeros;
+void take_sample(const uint8_t* src, const SamplePlaces& places, size_t size, BlockSample* sample) {
+  sample->src = src;
+  sample->places = places;
+  with_type(size, [=](auto type) { take<decltype(type)>(sample); });
+}
+
+void add_differences(size_t size, BlockSample* sample) {
+  with_type(size, [=](auto type) {
+    for_each_difference<decltype(type)>(
+        *sample, 1, [=](size_t i, uint64_t difference) { sample->differences[i] = difference; });
+  });
+}
+
+uint64_t rough_cost_of_differences(size_t size, const BlockSample& sample) {
+  return with_type(size, [&](auto type) { return rough_cost<decltype(type)>(sample); });
 }
 
 void count_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
@@ -142,29 +282,20 @@ bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t 
 }
 
 bool bytes_look_random(const uint8_t* bytes, size_t step) {
-  // Of 256 random bytes 162 are different, give or take 6; with half a bit less in them, 137.
-  constexpr int kFewest = 146;
-  std::array<uint8_t, 256> seen{};
-  for (size_t i = 0; i < kRandomSamples; ++i) seen[bytes[i * step]] = 1;
-  // Eight sums of bytes that are at most 32, then four that are at most 64.
-  uint64_t sums = 0;
-  for (size_t i = 0; i < seen.size(); i += 8) sums += load<uint64_t>(&seen[i]);
-  const uint64_t halves = (sums & 0x00ff00ff00ff00ffu) + (sums >> 8 & 0x00ff00ff00ff00ffu);
-  const auto different = static_cast<int>(halves * 0x0001000100010001u >> 48);
-  return different >= kFewest;
+  ByteSet seen;
+  for (size_t i = 0; i < kRandomSamples; ++i) seen.add(bytes[i * step]);
+  return seen.looks_random();
+}
+
+bool values_look_random(const uint8_t* src, const SamplePlaces& places, size_t size) {
+  if (places.length != kRun || places.runs * kRun < kRandomSamples) return false;
+  return with_type(size,
+                   [&](auto type) { return values_look_random<decltype(type)>(src, places); });
 }
 
 uint64_t rotated_value(const uint8_t* src, size_t size) {
-  switch (size) {
-    case 1:
-      return std::rotl(load<uint8_t>(src), 1);
-    case 2:
-      return std::rotl(load<uint16_t>(src), 1);
-    case 4:
-      return std::rotl(load<uint32_t>(src), 1);
-    default:
-      return std::rotl(load<uint64_t>(src), 1);
-  }
+  return with_type(size,
+                   [=](auto type) -> uint64_t { return std::rotl(load<decltype(type)>(src), 1); });
 }
 
 }  // namespace uzip

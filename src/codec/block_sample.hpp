@@ -12,28 +12,37 @@ namespace uzip {
 
 inline constexpr size_t kMaxSamples = 1024;
 
-/// Values as the format sees them first: rotated left by one.
-struct BlockSample {
-  std::array<uint64_t, kMaxSamples> values;
-  std::array<uint64_t, kMaxSamples>
-      differences;  ///< zigzag, to the value before; only in a full sample
-  size_t count = 0;
-  size_t equal = 0;  ///< values that equal the middle one
-  size_t zeros = 0;  ///< of either sign
-  size_t minus_zeros = 0;
-};
-
 /// Where samples are taken: `runs` runs of `length` neighbours, `stride` values apart.
 struct SamplePlaces {
   size_t runs;
   size_t length;
   size_t stride;
 };
+/// Values as the format sees them first: rotated left by one.
+struct BlockSample {
+  std::array<uint64_t, kMaxSamples> values;
+  std::array<uint64_t, kMaxSamples>
+      differences;  ///< zigzag, to the value before; see add_differences()
+  size_t count = 0;
+  const uint8_t* src = nullptr;  ///< where it was taken
+  SamplePlaces places{};
+  size_t equal = 0;  ///< values that equal the middle one
+  size_t zeros = 0;  ///< of either sign
+  size_t minus_zeros = 0;
+};
+
 /// The places for about `wanted` (at most kMaxSamples) of `count` values.
 SamplePlaces sample_places(size_t count, size_t wanted);
 
-void take_sample(const uint8_t* src, const SamplePlaces& places, size_t size, bool differences,
-                 BlockSample* sample);
+/// `src` must stay until add_differences().
+void take_sample(const uint8_t* src, const SamplePlaces& places, size_t size, BlockSample* sample);
+
+/// Fills in the differences.
+void add_differences(size_t size, BlockSample* sample);
+
+/// About what a difference takes, in bits times 16, from a quarter of the sample: the entropy of the
+/// place of its highest bit, and all bits below.
+uint64_t rough_cost_of_differences(size_t size, const BlockSample& sample);
 
 /// Histogram of byte `plane` of the values, rotated left by `rotation` more. With `skip_zeros` only
 /// values that are not zero count.
@@ -47,6 +56,11 @@ inline constexpr size_t kRandomSamples = 256;
 /// ones. Much cheaper than a histogram; may only be wrong about bytes that hold little.
 bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
                         unsigned rotation, size_t plane);
+
+/// True when kRandomSamples values at these places are as different as random ones: in every plane,
+/// and in the lengths of their differences. The top plane is looked at first, since it nearly
+/// always decides.
+bool values_look_random(const uint8_t* src, const SamplePlaces& places, size_t size);
 
 /// The same for kRandomSamples bytes that are `step` apart.
 bool bytes_look_random(const uint8_t* bytes, size_t step);

@@ -17,8 +17,11 @@ struct Ranking {
 Ranking rank_fields(const std::array<uint32_t, 256>& counts, unsigned fields) {
   std::array<uint32_t, 256> keys;
   unsigned found = 0;
-  for (unsigned field = 0; field < fields; ++field)
-    if (counts[field] != 0) keys[found++] = counts[field] << 8 | (255 - field);
+  for (unsigned field = 0; field < fields; field += 2) {
+    if ((counts[field] | counts[field + 1]) == 0) continue;  // most are
+    for (unsigned i = field; i < field + 2; ++i)
+      if (counts[i] != 0) keys[found++] = counts[i] << 8 | (255 - i);
+  }
   const unsigned top = std::min<unsigned>(found, kMaxSymbols);
   if (found <= 32)
     std::sort(keys.begin(), keys.begin() + found, std::greater<>());
@@ -88,20 +91,29 @@ uint64_t best_widths(const Ranking& ranking, uint32_t total, size_t count, unsig
   return after[0];
 }
 
-/// Levels for the fields byte >> shift; returns their cost in the sample.
-uint64_t choose_levels(const ByteHistogram& histogram, size_t count, unsigned max_levels,
-                       unsigned shift, SequenceRecord* record) {
-  std::array<uint32_t, 256> shifted;
-  const std::array<uint32_t, 256>* counts = &histogram.counts;
-  const unsigned fields = 256u >> shift;
-  if (shift > 0) {
-    std::fill_n(shifted.begin(), fields, 0);
-    for (unsigned i = 0; i < 256; ++i) shifted[i >> shift] += histogram.counts[i];
-    counts = &shifted;
+/// The counts of the fields byte >> shift, for rising shifts.
+class FieldCounts {
+ public:
+  explicit FieldCounts(const ByteHistogram& histogram) : counts_(histogram.counts) {}
+  const std::array<uint32_t, 256>& at(unsigned shift) {
+    for (; shift_ < shift; ++shift_)
+      for (unsigned i = 0; i < 128u >> shift_; ++i)
+        counts_[i] = counts_[2 * i] + counts_[2 * i + 1];
+    return counts_;
   }
-  Ranking ranking = rank_fields(*counts, fields);
+
+ private:
+  std::array<uint32_t, 256> counts_;
+  unsigned shift_ = 0;
+};
+
+/// Levels for the fields byte >> shift, of which the sample has `total`; returns their cost in it.
+uint64_t choose_levels(const std::array<uint32_t, 256>& counts, uint32_t total, size_t count,
+                       unsigned max_levels, unsigned shift, SequenceRecord* record) {
+  const unsigned fields = 256u >> shift;
+  Ranking ranking = rank_fields(counts, fields);
   std::array<uint8_t, kMaxLevels> widths{};
-  const uint64_t cost = best_widths(ranking, histogram.total, count, max_levels, &widths);
+  const uint64_t cost = best_widths(ranking, total, count, max_levels, &widths);
   record->shift = static_cast<uint8_t>(shift);
   record->widths = widths;
   record->levels = 0;
@@ -151,14 +163,16 @@ uint64_t choose_record(const ByteHistogram& histogram, size_t count, unsigned ma
     lowest = 8 * bit;
   }
   if (std::popcount(varying) > 1) {
+    FieldCounts counts(histogram);
     uint64_t previous = UINT64_MAX;
     for (unsigned shift = shifts.first; shift <= shifts.last && varying >> shift != 0; ++shift) {
       const unsigned below = (1u << shift) - 1;
       SequenceRecord candidate;
       candidate.stored = static_cast<uint8_t>(varying & below);
       candidate.value = static_cast<uint8_t>(histogram.all_and & below & ~varying);
-      const uint64_t cost = static_cast<uint64_t>(std::popcount(varying & below)) * bit +
-                            choose_levels(histogram, count, max_levels, shift, &candidate);
+      const uint64_t cost =
+          static_cast<uint64_t>(std::popcount(varying & below)) * bit +
+          choose_levels(counts.at(shift), histogram.total, count, max_levels, shift, &candidate);
       // Coding a field takes time: a quarter of a bit must be in it. Costs have one minimum,
       // nearly.
       if (cost + (best.levels == 0 ? bit / 4 : 0) < lowest) {

@@ -106,16 +106,21 @@ uint64_t plan_without_zeros(const LevTraits& traits, const Effort& effort,
 }
 
 /// Plans differences, if they are small. Returns the cost.
-uint64_t plan_differences(const LevTraits& traits, const Effort& effort, const BlockSample& sample,
+uint64_t plan_differences(const LevTraits& traits, const Effort& effort, BlockSample& sample,
                           size_t count, uint64_t to_beat, BlockDescriptor* plan) {
+  // A first look, so that little time is lost where they are long.
+  static_assert(kCostUnit == 16);
+  if (rough_cost_of_differences(traits.size, sample) * count > to_beat + to_beat / 64)
+    return UINT64_MAX;
+  add_differences(traits.size, &sample);
   // Below its highest bit a difference is random; where that bit is can be coded like anything
   // else.
   HistogramBuilder lengths;
   uint64_t below = 0;
   for (size_t i = 0; i < sample.count; ++i) {
-    const auto length = static_cast<unsigned>(std::bit_width(sample.differences[i]));
-    lengths.add(static_cast<uint8_t>(length), i);
-    below += length - (length > 0);
+    const auto bits = static_cast<unsigned>(std::bit_width(sample.differences[i]));
+    lengths.add(static_cast<uint8_t>(bits), i);
+    below += bits - (bits > 0);
   }
   const uint64_t least = below * count / sample.count * kCostUnit;
   if (least + count * kCostUnit >= to_beat) return UINT64_MAX;
@@ -142,7 +147,7 @@ uint64_t plan_differences(const LevTraits& traits, const Effort& effort, const B
 
 /// Plans the planes of a block that is not constant; returns the cost in bits times kCostUnit.
 /// `top` is the histogram of the values' top plane.
-uint64_t plan_values(const LevTraits& traits, const Effort& effort, const BlockSample& sample,
+uint64_t plan_values(const LevTraits& traits, const Effort& effort, BlockSample& sample,
                      size_t count, BlockDescriptor* plan) {
   const BlockDescriptor empty = *plan;
   uint64_t cost =
@@ -217,27 +222,12 @@ bool Planner::begin(const uint8_t* src, size_t count) {
   return false;
 }
 
-/// True when no plane and no difference of a few values holds anything to save. Cheap, so that
-/// elements that can't be coded lose little time.
-bool Planner::looks_random(const uint8_t* src, size_t count) {
-  const SamplePlaces places = sample_places(count, kRandomSamples);
-  if (places.runs * places.length < kRandomSamples) return false;
-  prefetch(src, places);
-  take_sample(src, places, traits_.size, traits_.size > 1, &sample_);
-  for (size_t p = traits_.size; p-- > 0;)
-    if (!plane_looks_random(sample_.values, sample_.count, traits_.size, 0, p)) return false;
-  if (traits_.size == 1) return true;
-  size_t significant = 0;
-  for (size_t i = 0; i < sample_.count; ++i)
-    significant += static_cast<size_t>(std::bit_width(sample_.differences[i]));
-  return significant + 3 * sample_.count >= 8 * traits_.size * sample_.count;
-}
-
 bool Planner::probe(const uint8_t* src, size_t count, bool whole) {
-  if (looks_random(src, count)) return false;
+  const SamplePlaces few = sample_places(count, kRandomSamples);
+  prefetch(src, few);
+  if (values_look_random(src, few, traits_.size)) return false;
   const Effort effort = effort_of(level_);
-  take_sample(src, sample_places(count, effort.samples), traits_.size, effort.differences,
-              &sample_);
+  take_sample(src, sample_places(count, effort.samples), traits_.size, &sample_);
   if (sample_.equal * 2 > sample_.count) return true;
   BlockDescriptor plan;
   const uint64_t raw = 8 * traits_.size * kCostUnit * count;
@@ -247,8 +237,9 @@ bool Planner::probe(const uint8_t* src, size_t count, bool whole) {
   if (count <= size_t{1} << block_log2(type_, level_, count)) {
     only_block_ = plan;
     has_only_block_ = true;
+  } else {
+    remember(plan);
   }
-  remember(plan);
   return true;
 }
 
@@ -268,7 +259,7 @@ void Planner::plan(const CodecKernels& kernels, const uint8_t* src, size_t count
   if (memory_.recall(src, count, places, plan)) return;
   *plan = BlockDescriptor{};
   plan->values = plan->kept = static_cast<uint32_t>(count);
-  take_sample(src, places, traits_.size, effort.differences, &sample_);
+  take_sample(src, places, traits_.size, &sample_);
   if (sample_.equal * 16 >= sample_.count * 15 &&
       plan_constant(kernels, traits_.size, src, count, plan))
     return;

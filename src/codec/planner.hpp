@@ -42,7 +42,6 @@ class Planner {
             BlockDescriptor* plan);
 
  private:
-  bool looks_random(const uint8_t* src, size_t count);
   bool probe(const uint8_t* src, size_t count, bool whole);
   void remember(const BlockDescriptor& plan);
   void prefetch(const uint8_t* src, const SamplePlaces& places) const;
