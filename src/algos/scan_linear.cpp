@@ -20,7 +20,8 @@ Schedule build(const Shape& shape, int rank) {
   ScheduleBuilder builder(shape, rank);
   for (int share = 0; share < shape.size; ++share) {
     Slice value = builder.input_block(share);
-    const Slice output = builder.output_block(share);
+    // Rank 0 of an exclusive scan has none.
+    const Slice output = inclusive || !first ? builder.output_block(share) : Slice{};
     if (!first) {
       // Exclusive and in place, the own elements are still needed when those before arrive.
       const Slice before = builder.scratch(value.length);
