@@ -84,7 +84,7 @@ Result<CallModel> plan_call(const SchedOptions& options, const Algorithm& algori
   if (options.split) call.options.split_send = 1;
   const Config config;
   UZIP_ASSIGN_OR_RETURN(const Plan plan,
-                        Selector(config, link_facts(ranks <= machine.ranks_per_host)).select(call));
+                        Selector(config, link_facts(ranks <= machine.ranks_per_host, nullptr)).select(call));
 
   CallModel model;
   model.algorithm = &algorithm;

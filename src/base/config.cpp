@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <sys/auxv.h>
@@ -63,6 +64,10 @@ constexpr std::array kRows = {
         "for trying out: choose as if so many ranks in a row shared a host, and others a network; 0: as it is"},
     Row{"UZIP_CODEC_THRESHOLD", BytesForm{&Config::codec_threshold}, kMustMatch,
         "calls with a smaller share per rank stay uncompressed when the codec is auto"},
+
+    Row{"UZIP_TUNING_FILE",
+        TextForm{&Config::tuning_file, "a file that uzip_tune wrote, auto or none", false}, kOwnChoice,
+        "measured choices; auto: this user's own, if uzip_tune was run on this machine"},
 
     Row{"UZIP_TIMEOUT", SecondsForm{&Config::timeout}, kOwnChoice,
         "a call that has waited for so long warns and names the missing ranks; 0: never"},
@@ -199,6 +204,16 @@ Result<const Config*> load_config() {
   }();
   if (!loaded.ok()) return loaded.status();
   return &*loaded;
+}
+
+std::string cache_folder() {
+  const auto absolute = [](const char* name) {
+    const char* value = getauxval(AT_SECURE) == 0 ? std::getenv(name) : nullptr;
+    return std::string(value != nullptr && value[0] == '/' ? value : "");
+  };
+  if (std::string folder = absolute("XDG_CACHE_HOME"); !folder.empty()) return folder;
+  const std::string home = absolute("HOME");
+  return home.empty() ? "" : home + "/.cache";
 }
 
 std::vector<std::string> matching_settings(const Config& config) {

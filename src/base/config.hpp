@@ -29,6 +29,8 @@ struct Config {
   int ranks_per_host = 0;          ///< UZIP_RANKS_PER_HOST: pretended hosts, for tests; 0 = as they are
   size_t codec_threshold = 0;      ///< UZIP_CODEC_THRESHOLD: pieces below stay raw; 0 = auto
 
+  std::string tuning_file = "auto"; ///< UZIP_TUNING_FILE: a table that uzip_tune wrote, auto (the user's cache) or none
+
   // Waiting.
   double timeout = 60;     ///< UZIP_TIMEOUT, seconds after which a waiting call warns
   double timeout_limit = 0;///< UZIP_TIMEOUT_LIMIT, seconds after which it fails with UZIP_ERR_TIMEOUT; 0 = never
@@ -63,6 +65,10 @@ Result<Config> parse_config(const char* const* environment, std::vector<std::str
 
 /// The process's settings, parsed at the first call (warnings logged once).
 Result<const Config*> load_config();
+
+/// Where this user's programs keep what they can make again: $XDG_CACHE_HOME or $HOME/.cache; "" if there is no such
+/// place, or the program has more rights than its user.
+std::string cache_folder();
 
 /// "name=value" of each setting that must match, for comparing ranks, in the table's order.
 std::vector<std::string> matching_settings(const Config& config);

@@ -105,7 +105,8 @@ Status Engine::read_default_options() {
 
 LinkFacts Engine::link_facts() const {
   const int per_host = config_.ranks_per_host;
-  return uzip::link_facts(transport_->info().all_same_host && (per_host == 0 || per_host >= transport_->size()));
+  return uzip::link_facts(transport_->info().all_same_host && (per_host == 0 || per_host >= transport_->size()),
+                          tuning_.get());
 }
 
 int Engine::host_of(int process) const {

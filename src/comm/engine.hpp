@@ -57,6 +57,9 @@ class Engine final : public TransportSink {
   const CallOptions* default_options() const { return defaults_; }
   LinkFacts link_facts() const;  ///< of the whole job
   int host_of(int process) const;  ///< a number for each host
+  /// The table that all ranks have agreed on, or nullptr; to be set before the first communicator is made.
+  void set_tuning(std::shared_ptr<const TuningTable> tuning) { tuning_ = std::move(tuning); }
+  const std::shared_ptr<const TuningTable>& tuning() const { return tuning_; }
   Transport& transport() { return *transport_; }
   Executor& executor() { return *executor_; }
   BufferPool& buffers() { return buffers_; }
@@ -104,6 +107,7 @@ class Engine final : public TransportSink {
   void end_letter(Letter* letter, bool has_text);
 
   const Config config_;
+  std::shared_ptr<const TuningTable> tuning_;
   int turns_without_yield_ = 0;
   int codec_threads_ = 0;
   std::atomic<int> waiting_{0};  ///< calls that move everything forward themselves

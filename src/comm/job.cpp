@@ -2,6 +2,7 @@
 
 #include "base/cpu.hpp"
 #include "base/log.hpp"
+#include "comm/tuning_file.hpp"
 #include "ucx/ucx_transport.hpp"
 
 #include <algorithm>
@@ -52,6 +53,8 @@ Result<CommunicatorHandle> create_world(Bootstrap& bootstrap, const Config& conf
   UZIP_ASSIGN_OR_RETURN(auto transport,
                         UcxTransport::create(config, bootstrap.rank(), bootstrap.size(), exchange));
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, Engine::create(config, std::move(transport)));
+  UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const TuningTable> tuning, agree_on_tuning(bootstrap, load_tuning(config)));
+  engine->set_tuning(std::move(tuning));
   return create_world(std::move(engine));
 }
 

@@ -30,10 +30,24 @@ size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 
-LinkFacts link_facts(bool all_same_host) {
+LinkFacts link_facts(bool all_same_host, const TuningTable* tuning) {
   // Typical values; algorithms cross over where they should within a factor of two on either side.
-  if (all_same_host) return {.shared_memory = true, .latency = 0.5e-6, .bandwidth = 8e9};
-  return {.shared_memory = false, .latency = 20e-6, .bandwidth = 1.25e9};
+  LinkFacts facts = {.shared_memory = false, .latency = 20e-6, .bandwidth = 1.25e9};
+  if (all_same_host) facts = {.shared_memory = true, .latency = 0.5e-6, .bandwidth = 8e9};
+  const TunedLink measured = tuning ? tuning->link(all_same_host ? LinkClass::kShared : LinkClass::kNetwork) : TunedLink();
+  if (measured.bandwidth > 0) {
+    facts.latency = measured.latency;
+    facts.bandwidth = measured.bandwidth;
+  }
+  return facts;
+}
+
+const TunedCall* Selector::tuned(const CallShape& shape) const {
+  if (!tuning_ || shape.kind == CallKind::kBarrier || is_pairwise(shape.kind)) return nullptr;
+  const int ranks = is_point_to_point(shape.kind) ? 2 : shape.size;
+  const size_t bytes = tuned_bytes(shape.kind, shape.count, datatype_size(shape.type), ranks);
+  return tuning_->find(link_.shared_memory ? LinkClass::kShared : LinkClass::kNetwork, shape.kind, shape.type, ranks,
+                       bytes);
 }
 
 /// Without the codec: the algorithm fixes the order of the reduction, and compression must not change the bits.
@@ -42,38 +56,34 @@ CostModel Selector::cost_model() const {
   model.latency = link_.latency;
   model.seconds_per_byte = 1 / link_.bandwidth;
   model.reduce_per_byte = 1 / 10e9;
-  const LinkFacts local = link_facts(true);
+  const LinkFacts local = link_facts(true, tuning_.get());
   model.local_latency = local.latency;
   model.local_seconds_per_byte = 1 / local.bandwidth;
   return model;
 }
 
-Status Selector::choose_codec(Plan& plan) const {
-  const CallShape& shape = plan.shape;
-  const CodecChoice& choice = shape.options.codec;
-  const bool codable = shape.kind != CallKind::kBarrier && is_float(shape.type);
-  if (choice.codec) {
-    plan.level = choice.level;
-    plan.codec = choice.codec->id != kCodecRaw && codable && choice.codec->supports(shape.type)
-                     ? choice.codec
-                     : nullptr;
-    return Status();
-  }
-  // Shared memory moves bytes faster than any codec; on a network fewer bytes win.
-  if (link_.shared_memory || !codable) return Status();
-  const size_t threshold = config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes;
-  // What one rank sends another at a time, about: of an all-reduce and of the v forms a rank's share.
-  // Pairs of ranks that have counts of their own must not choose by them.
-  if (is_pairwise(shape.kind)) {
-    plan.codec = find_codec("lev");
-    if (plan.codec && !plan.codec->supports(shape.type)) plan.codec = nullptr;
-    return Status();
-  }
+/// Whether what one rank sends another at a time, about, has `threshold` bytes: of an all-reduce and of the v forms a
+/// rank's share. Pairs of ranks that have counts of their own must not choose by them.
+bool Selector::worth_coding(const CallShape& shape, size_t threshold) const {
+  if (is_pairwise(shape.kind)) return true;
   const bool divided = shape.kind == CallKind::kAllreduce || !shape.counts.empty();
   const size_t share = divided ? shape.count / static_cast<size_t>(shape.size) : shape.count;
-  const Codec* codec = find_codec("lev");
-  if (codec && codec->supports(shape.type) && share * datatype_size(shape.type) >= threshold)
-    plan.codec = codec;
+  return share * datatype_size(shape.type) >= threshold;
+}
+
+Status Selector::choose_codec(Plan& plan, const TunedCall* tuned) const {
+  const CallShape& shape = plan.shape;
+  CodecChoice choice = shape.options.codec;
+  if (!choice.codec && tuned && worth_coding(shape, config_.codec_threshold)) choice = tuned->way.codec;
+  // Shared memory moves bytes faster than any codec; on a network fewer bytes win.
+  if (!choice.codec && !tuned && !link_.shared_memory &&
+      worth_coding(shape, config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes))
+    choice.codec = find_codec("lev");
+  if (!choice.codec || choice.codec->id == kCodecRaw || shape.kind == CallKind::kBarrier || !is_float(shape.type) ||
+      !choice.codec->supports(shape.type))
+    return Status();
+  plan.codec = choice.codec;
+  plan.level = choice.level;
   return Status();
 }
 
@@ -95,12 +105,13 @@ Status Selector::choose_rounds_of_pairs(Plan& plan, size_t bytes) const {
   return Status();
 }
 
-Status Selector::choose_rounds(Plan& plan) const {
+Status Selector::choose_rounds(Plan& plan, const TunedCall* tuned) const {
   const CallShape& shape = plan.shape;
   const size_t element = datatype_size(shape.type), ranks = static_cast<size_t>(shape.size);
   size_t bytes = shape.options.chunk_bytes;
   if (bytes == 0) {
     bytes = link_.shared_memory ? kSharedMemoryChunkBytes : kNetworkChunkBytes;
+    if (tuned && tuned->way.chunk_bytes) bytes = std::max(tuned->way.chunk_bytes, kSmallestChunkBytes);
     bytes = std::clamp(kRoundBytes / (kPlacesPerShare * ranks), kSmallestChunkBytes, bytes);
   }
   if (is_pairwise(shape.kind)) return choose_rounds_of_pairs(plan, bytes);
@@ -120,7 +131,7 @@ Status Selector::choose_rounds(Plan& plan) const {
     plan.rounds = static_cast<uint32_t>((block + plan.chunk - 1) / plan.chunk);
   }
   plan.window = std::min(link_.shared_memory ? kSharedMemoryWindow : kNetworkWindow, std::max(plan.rounds, 1u));
-  const int split = shape.options.split_send;
+  const int split = shape.options.split_send >= 0 || !tuned || tuned->way.split ? shape.options.split_send : 0;
   plan.split_rounds = !plan.codec ? 0 : split == 1 ? plan.rounds : split == 0 ? 0 : 1;
 
   if (!shape.counts.empty()) {
@@ -133,7 +144,7 @@ Status Selector::choose_rounds(Plan& plan) const {
   return Status();
 }
 
-Status Selector::choose_algorithm(Plan& plan) const {
+Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {
   if (plan.point_to_point()) return Status();
   const Shape first = plan.round_shape(0);
   if (const Algorithm* wanted = plan.shape.options.algorithm) {
@@ -147,6 +158,12 @@ Status Selector::choose_algorithm(Plan& plan) const {
     plan.algorithm = wanted;
     return Status();
   }
+  const auto allowed = config_.reproducible ? reproducible_algorithms(first.coll) : algorithms();
+  if (tuned && tuned->way.algorithm->supports(first) &&
+      std::find(allowed.begin(), allowed.end(), tuned->way.algorithm) != allowed.end()) {
+    plan.algorithm = tuned->way.algorithm;
+    return Status();
+  }
   // All rounds together: rounds hide each other's latencies, and pipelines do not run dry between them.
   CostModel model = cost_model();
   const double element = static_cast<double>(datatype_size(plan.shape.type));
@@ -154,7 +171,7 @@ Status Selector::choose_algorithm(Plan& plan) const {
   const bool per_rank = !plan.of_vectors() && plan.shape.counts.empty();
   const double bytes = static_cast<double>(plan.shape.count) * element * (per_rank ? plan.shape.size : 1);
   double best = 0;
-  for (const Algorithm* algorithm : config_.reproducible ? reproducible_algorithms(first.coll) : algorithms()) {
+  for (const Algorithm* algorithm : allowed) {
     if (algorithm->coll != first.coll || !algorithm->supports(first)) continue;
     const double cost = algorithm->cost(first, bytes, model);
     if (plan.algorithm && cost >= best) continue;
@@ -169,28 +186,35 @@ Result<Plan> Selector::select(const CallShape& shape) const {
   Plan plan;
   plan.shape = shape;
   if (!is_point_to_point(shape.kind)) plan.hosts = hosts_;
-  UZIP_RETURN_IF_ERROR(choose_codec(plan));
-  UZIP_RETURN_IF_ERROR(choose_rounds(plan));
-  UZIP_RETURN_IF_ERROR(choose_algorithm(plan));
+  const TunedCall* measured = tuned(shape);
+  UZIP_RETURN_IF_ERROR(choose_codec(plan, measured));
+  UZIP_RETURN_IF_ERROR(choose_rounds(plan, measured));
+  UZIP_RETURN_IF_ERROR(choose_algorithm(plan, measured));
   plan.digest = plan.compute_digest();
   return plan;
 }
 
 std::string Selector::explain(const Plan& plan) const {
   const CallShape& shape = plan.shape;
-  char line[320];
-  std::snprintf(line, sizeof line,
-                "%s %zu %s, %d ranks: algorithm %s (%s), codec %s (%s), %u round(s) of %zu elements a rank, "
+  const TunedCall* measured = tuned(shape);
+  const char* codec_reason = shape.options.codec.codec ? "as asked"
+                             : measured && is_float(shape.type) ? "measured"
+                             : plan.codec              ? "fewer bytes on the network"
+                             : !is_float(shape.type)   ? "not floats"
+                             : link_.shared_memory     ? "shared memory is faster than any codec"
+                                                       : "too small to gain";
+  char line[400];
+  int length = std::snprintf(line, sizeof line,
+                "%s %zu %s, %d ranks: algorithm %s (%s), codec %s (%s), %u round(s) of %zu elements a rank (%s), "
                 "%u in flight, split-send in the first %u",
                 call_name(shape.kind), shape.count, datatype_info(shape.type).name, shape.size,
-                plan.algorithm_name(), shape.options.algorithm ? "as asked" : "lowest predicted cost",
-                plan.codec_name(),
-                shape.options.codec.codec ? "as asked"
-                : plan.codec              ? "fewer bytes on the network"
-                : !is_float(shape.type)   ? "not floats"
-                : link_.shared_memory     ? "shared memory is faster than any codec"
-                                          : "too small to gain",
-                plan.rounds, plan.chunk, plan.window, plan.split_rounds);
+                plan.algorithm_name(), shape.options.algorithm ? "as asked"
+                : measured && plan.algorithm == measured->way.algorithm ? "measured" : "lowest predicted cost",
+                plan.codec_name(), codec_reason, plan.rounds, plan.chunk, shape.options.chunk_bytes ? "as asked"
+                : measured && measured->way.chunk_bytes ? "measured" : "usual", plan.window, plan.split_rounds);
+  if (measured && length > 0 && static_cast<size_t>(length) < sizeof line)
+    std::snprintf(line + length, sizeof line - static_cast<size_t>(length),
+                  "; the tuning table has %zu bytes in %.4g ms", measured->bytes, measured->seconds * 1e3);
   return line;
 }
 

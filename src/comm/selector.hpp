@@ -5,7 +5,9 @@
 #include "algos/algorithm.hpp"
 #include "base/config.hpp"
 #include "comm/plan.hpp"
+#include "comm/tuning_table.hpp"
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -18,13 +20,16 @@ struct LinkFacts {
   double bandwidth = 1e9;      ///< bytes per second and rank
 };
 
-LinkFacts link_facts(bool all_same_host);
+/// As `tuning` says, which may be nullptr; what it does not know is typical of such links.
+LinkFacts link_facts(bool all_same_host, const TuningTable* tuning);
 
 class Selector {
  public:
   /// `hosts`: by rank, which host it is on; empty if all are on one, or each on its own.
-  Selector(const Config& config, const LinkFacts& link, std::vector<int> hosts = {})
-      : config_(config), link_(link), hosts_(std::move(hosts)) {}
+  /// `tuning`: equal on all ranks, or nullptr. What is asked for by options and settings stands above it.
+  Selector(const Config& config, const LinkFacts& link, std::vector<int> hosts = {},
+           std::shared_ptr<const TuningTable> tuning = nullptr)
+      : config_(config), link_(link), hosts_(std::move(hosts)), tuning_(std::move(tuning)) {}
 
   /// A plan, or why there is none (an algorithm or codec that was asked for and can't do it).
   Result<Plan> select(const CallShape& shape) const;
@@ -33,15 +38,18 @@ class Selector {
   std::string explain(const Plan& plan) const;
 
  private:
-  Status choose_codec(Plan& plan) const;
-  Status choose_rounds(Plan& plan) const;
+  const TunedCall* tuned(const CallShape& shape) const;
+  bool worth_coding(const CallShape& shape, size_t threshold) const;
+  Status choose_codec(Plan& plan, const TunedCall* tuned) const;
+  Status choose_rounds(Plan& plan, const TunedCall* tuned) const;
   Status choose_rounds_of_pairs(Plan& plan, size_t bytes) const;
-  Status choose_algorithm(Plan& plan) const;
+  Status choose_algorithm(Plan& plan, const TunedCall* tuned) const;
   CostModel cost_model() const;
 
   const Config& config_;
   LinkFacts link_;
   std::vector<int> hosts_;
+  std::shared_ptr<const TuningTable> tuning_;
 };
 
 }  // namespace uzip

@@ -27,7 +27,7 @@ PreparedPlan plan_of(CallKind kind, size_t count, int ranks, const char* codec, 
   shape.options.chunk_bytes = 20000;
   shape.options.split_send = split;
   PreparedPlan prepared;
-  prepared.plan = *Selector(kConfig, link_facts(true)).select(shape);
+  prepared.plan = *Selector(kConfig, link_facts(true, nullptr)).select(shape);
   return prepared;
 }
 

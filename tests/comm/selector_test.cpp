@@ -187,6 +187,87 @@ TEST(Selector, CodecChangesNeitherAlgorithmNorRounds) {
   }
 }
 
+std::shared_ptr<const TuningTable> tuning_table() {
+  return std::make_shared<const TuningTable>(*TuningTable::parse(
+      "uzipcoll-tuning 1\n"
+      "link network latency 0.001 bandwidth 1e8\n"
+      "choice network allreduce bf16 4 1048576 ring 16384 lev:smallest 0 0.1\n"
+      "choice network allreduce bf16 4 64 recursive_doubling 0 raw 1 0.1\n"
+      "choice network allgather fp32 4 1048576 ring 67108864 lev:fastest 1 0.1\n"
+      "choice network send bf16 2 1048576 - 32768 lev:fastest 0 0.1\n"));
+}
+
+TEST(Selector, DoesWhatWasMeasured) {
+  const Config config;
+  const auto table = tuning_table();
+  const Selector selector(config, link_facts(false, table.get()), {}, table);
+  const auto reduce = selector.select(shape_of(CallKind::kAllreduce, UZIP_BF16, 4, 18 * 4 * 8192));
+  EXPECT_STREQ(reduce->algorithm->name, "ring");
+  EXPECT_EQ(reduce->chunk * 2, 16384u);
+  EXPECT_EQ(reduce->level, CodecLevel::kSmallest);
+  EXPECT_EQ(reduce->split_rounds, 0u);
+  EXPECT_NE(selector.explain(*reduce).find("ring (measured), codec lev (measured)"), std::string::npos)
+      << selector.explain(*reduce);
+  const auto small = selector.select(shape_of(CallKind::kAllreduce, UZIP_BF16, 4, 10));
+  EXPECT_STREQ(small->algorithm->name, "recursive_doubling");
+  EXPECT_EQ(small->codec, nullptr);
+  const auto send = selector.select(shape_of(CallKind::kSend, UZIP_BF16, 1, 30 * 16384));
+  EXPECT_EQ(send->chunk * 2, 32768u);
+  EXPECT_EQ(send->level, CodecLevel::kFastest);
+  EXPECT_EQ(send->split_rounds, 0u);
+  // What was not measured: other ranks, other types, another link.
+  const CallShape others[] = {shape_of(CallKind::kAllreduce, UZIP_BF16, 3, 600000),
+                              shape_of(CallKind::kAllreduce, UZIP_INT32, 4, 600000)};
+  for (const CallShape& shape : others)
+    EXPECT_EQ(selector.select(shape)->digest,
+              Selector(config, link_facts(false, table.get())).select(shape)->digest);
+  const CallShape shared = shape_of(CallKind::kAllreduce, UZIP_BF16, 4, 600000);
+  EXPECT_EQ(Selector(config, link_facts(true, table.get()), {}, table).select(shared)->digest,
+            Selector(config, link_facts(true, nullptr)).select(shared)->digest);
+}
+
+TEST(Selector, WhatWasMeasuredStandsBelowWhatIsAskedFor) {
+  Config config;
+  const auto table = tuning_table();
+  CallShape shape = shape_of(CallKind::kAllreduce, UZIP_BF16, 4, 600000);
+  shape.options.algorithm = find_algorithm(Coll::kAllreduce, "two_shot");
+  shape.options.chunk_bytes = 8192;
+  shape.options.codec.codec = find_codec("raw");
+  const auto plan = Selector(config, kNetwork, {}, table).select(shape);
+  EXPECT_STREQ(plan->algorithm->name, "two_shot");
+  EXPECT_EQ(plan->chunk * 2, 8192u);
+  EXPECT_EQ(plan->codec, nullptr);
+  config.codec_threshold = size_t{1} << 30;
+  EXPECT_EQ(Selector(config, kNetwork, {}, table).select(shape_of(CallKind::kAllreduce, UZIP_BF16, 4, 600000))->codec,
+            nullptr);
+}
+
+// The order of a reduction, and with it the bits, is the same with any codec also under a table.
+TEST(Selector, CodecChangesNeitherAlgorithmNorRoundsUnderATable) {
+  const Config config;
+  const auto table = tuning_table();
+  const Selector selector(config, kNetwork, {}, table);
+  for (size_t count = 1; count < 100000000; count = count * 3 + 1) {
+    CallShape shape = shape_of(CallKind::kAllreduce, UZIP_BF16, 4, count);
+    const auto chosen = selector.select(shape);
+    for (const char* codec : {"raw", "lev"}) {
+      shape.options.codec.codec = find_codec(codec);
+      const auto other = selector.select(shape);
+      EXPECT_EQ(chosen->algorithm, other->algorithm);
+      EXPECT_EQ(chosen->chunk, other->chunk);
+      EXPECT_EQ(chosen->rounds, other->rounds);
+    }
+  }
+}
+
+// No table makes a call take more memory than it may without one.
+TEST(Selector, ATablesChunkIsBounded) {
+  const Config config;
+  const auto table = tuning_table();
+  const auto plan = Selector(config, kNetwork, {}, table).select(shape_of(CallKind::kAllgather, UZIP_FP32, 4, 100000000));
+  EXPECT_LE(plan->chunk * 4 * 4 * 4, size_t{32} << 20);
+}
+
 TEST(Plan, DigestTellsPlansApart) {
   const Config config;
   const Selector selector(config, kShared);

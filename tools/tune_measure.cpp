@@ -1,0 +1,392 @@
+#include "tune_measure.hpp"
+
+#include "../perf/sample_data.hpp"
+#include "../perf/statistics.hpp"
+#include "algos/algorithm.hpp"
+#include "comm/selector.hpp"
+#include "ucx/ucx_environment.hpp"
+#include "ucx/wireup.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+namespace uzip {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using perf::World;
+
+constexpr int kTag = 7;
+constexpr size_t kSmallest = 256;
+constexpr size_t kStep = 8;
+constexpr size_t kChunks[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
+/// Below this a call is one message or few, and its chunk and codec make no difference worth measuring.
+constexpr size_t kLargeBytes = 16 << 10;
+/// An algorithm that should take so many times longer than the best is not tried.
+constexpr double kHopeless = 8;
+/// Something else than what stands first must be faster by so much, or noise would choose.
+constexpr double kClear = 0.97;
+constexpr int kFewestTurns = 3;
+constexpr int kMostTurns = 25;
+constexpr double kBusy = 3;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double quantile_of(std::vector<double> values, double fraction) {
+  std::ranges::sort(values);
+  return perf::quantile(values, fraction);
+}
+
+/// The lower quartile: a table is not for what else disturbs the machine at the moment.
+double typical(const std::vector<double>& values) { return quantile_of(values, 0.25); }
+
+/// Of all ranks; the same on all.
+double slowest(const World& world, double mine) {
+  const double values[] = {mine};
+  return std::ranges::max(world.gather(values));
+}
+
+double of_rank_0(const World& world, double mine) {
+  const double values[] = {mine};
+  return world.gather(values).front();
+}
+
+// ---- Calls ---------------------------------------------------------------------------------------------
+
+/// Every rank sends to the next one and receives from the one before it.
+uzip_status_t exchange(const World& world, const void* src, void* dst, size_t count, uzip_dtype_t type,
+                       const uzip_options_t& options) {
+  const int rank = world.rank(), ranks = world.ranks();
+  uzip_request_t requests[2] = {UZIP_REQUEST_NULL, UZIP_REQUEST_NULL};
+  uzip_status_t status = uzip_irecv_options(dst, count, type, (rank + ranks - 1) % ranks, kTag, world.comm(), &options,
+                                            nullptr, &requests[0]);
+  if (status != UZIP_OK) return status;
+  status = uzip_isend_options(src, count, type, (rank + 1) % ranks, kTag, world.comm(), &options, nullptr, &requests[1]);
+  if (status != UZIP_OK) return status;
+  return uzip_waitall(2, requests, nullptr);
+}
+
+/// One call, in any way.
+class TunableCall {
+ public:
+  TunableCall(const World& world, CallKind kind, DataType type, size_t bytes)
+      : world_(world), kind_(kind), type_(type) {
+    const size_t element = datatype_size(type), ranks = static_cast<size_t>(world.ranks());
+    const bool blocks = tuned_bytes(kind, 1, 1, world.ranks()) > 1;
+    count_ = std::max<size_t>(bytes / element / (blocks ? ranks : 1), 1);
+    src_.resize((kind == CallKind::kReduceScatter ? ranks : 1) * count_ * element);
+    dst_.resize((kind == CallKind::kAllgather ? ranks : 1) * count_ * element);
+    const perf::ElementType& perf_type = *perf::find_element_type(datatype_info(type).name);
+    const perf::Pattern pattern = perf::sample_pattern({perf::DataKind::kGauss, ""}, perf_type, src_.size() / element);
+    pattern.fill(src_.data(), perf::sample_start(world.rank()), src_.size() / element);
+  }
+
+  size_t bytes() const { return tuned_bytes(kind_, count_, datatype_size(type_), world_.ranks()); }
+
+  /// What the library makes of it; no value if it can't be done this way.
+  std::optional<uint16_t> plan_digest(const TunedWay& way, const Selector& selector) const {
+    CallShape shape;
+    shape.kind = kind_;
+    shape.type = type_;
+    shape.size = is_point_to_point(kind_) ? 1 : world_.ranks();
+    shape.count = count_;
+    shape.options = {way.algorithm, way.codec, way.chunk_bytes, way.split ? -1 : 0};
+    const Result<Plan> plan = selector.select(shape);
+    if (!plan.ok()) return std::nullopt;
+    return plan->digest;
+  }
+
+  /// Seconds on the slowest rank.
+  double time(const TunedWay& way) {
+    const std::string codec = tuned_codec_name(way.codec);
+    uzip_options_t options = UZIP_OPTIONS_INIT;
+    options.algorithm = way.algorithm ? way.algorithm->name : "auto";
+    options.codec = codec.c_str();
+    options.chunk_bytes = way.chunk_bytes;
+    options.split_send = way.split ? -1 : 0;
+    world_.barrier();
+    const auto start = Clock::now();
+    perf::require(run(options), call_name(kind_));
+    return seconds_since(start);
+  }
+
+ private:
+  uzip_status_t run(const uzip_options_t& options) {
+    if (kind_ == CallKind::kSend) return exchange(world_, src_.data(), dst_.data(), count_, type_, options);
+    uzip_coll_args_t args = {};
+    args.struct_size = sizeof args;
+    args.coll = coll();
+    args.src = kind_ == CallKind::kBcast && world_.rank() != args.root ? nullptr : src_.data();
+    args.dst = dst_.data();
+    args.count = count_;
+    args.dtype = type_;
+    args.op = UZIP_SUM;
+    args.options = &options;
+    return uzip_coll_run(&args, world_.comm());
+  }
+
+  uzip_coll_t coll() const {
+    switch (kind_) {
+      case CallKind::kReduceScatter: return UZIP_REDUCE_SCATTER;
+      case CallKind::kAllgather: return UZIP_ALLGATHER;
+      case CallKind::kBcast: return UZIP_BCAST;
+      case CallKind::kReduce: return UZIP_REDUCE;
+      default: return UZIP_ALLREDUCE;
+    }
+  }
+
+  const World& world_;
+  CallKind kind_;
+  DataType type_;
+  size_t count_;
+  std::vector<std::byte> src_;
+  std::vector<std::byte> dst_;
+};
+
+// ---- Choosing ------------------------------------------------------------------------------------------
+
+/// All ways of one call that have been measured, and the search among them. All ranks go the same way, since they see
+/// the same times.
+class Search {
+ public:
+  Search(const World& world, LinkClass link, CallKind kind, DataType type, size_t bytes, double budget)
+      : world_(world),
+        selector_(config_, link_facts(link == LinkClass::kShared, nullptr)),
+        call_(world, kind, type, bytes),
+        budget_(budget) {
+    best_.link = link;
+    best_.kind = kind;
+    best_.type = type;
+    best_.ranks = is_point_to_point(kind) ? 2 : world.ranks();
+    best_.bytes = call_.bytes();
+  }
+
+  /// One step after another: algorithm, with and without codec; then chunk; then level; then split-send.
+  void run(const CostModel& model) {
+    const CodecChoice raw = {find_codec("raw"), CodecLevel::kBalanced};
+    const Codec* lev = find_codec("lev");
+    const bool large = best_.bytes >= kLargeBytes;
+    const bool coded = large && lev && is_float(best_.type) && lev->supports(best_.type);
+    std::vector<TunedWay> ways;
+    for (const Algorithm* algorithm : hopeful(model)) {
+      add(ways, {algorithm, 0, raw, true});
+      if (coded) add(ways, {algorithm, 0, {lev, CodecLevel::kBalanced}, true});
+    }
+    take_best_of(ways);
+    if (!large) return;
+    take_best_of(variants([&](TunedWay way, auto add) {
+      for (size_t chunk : kChunks) add((way.chunk_bytes = chunk, way));
+    }));
+    if (!coded) return;
+    take_best_of(variants([&](TunedWay way, auto add) {
+      add((way.codec = raw, way));
+      for (CodecLevel level : {CodecLevel::kFastest, CodecLevel::kBalanced, CodecLevel::kSmallest})
+        add((way.codec = {lev, level}, way));
+    }));
+    if (best_.way.codec == raw) return;
+    take_best_of(variants([](TunedWay way, auto add) { add((way.split = !way.split, way)); }));
+  }
+
+  const TunedCall& best() const { return best_; }
+  const std::vector<TunedCall>& others() const { return others_; }
+
+ private:
+  std::vector<const Algorithm*> hopeful(const CostModel& model) const {
+    if (is_point_to_point(best_.kind)) return {nullptr};
+    Shape shape;
+    shape.coll = coll_of(best_.kind);
+    shape.size = world_.ranks();
+    const size_t elements = best_.bytes / datatype_size(best_.type);
+    shape.counts = even_shares(elements, shape.size);
+    const auto cost = [&](const Algorithm* a) { return a->cost(shape, static_cast<double>(best_.bytes), model); };
+    std::vector<const Algorithm*> list;
+    for (const Algorithm* algorithm : algorithms())
+      if (algorithm->coll == shape.coll && algorithm->supports(shape)) list.push_back(algorithm);
+    std::ranges::stable_sort(list, {}, cost);
+    std::erase_if(list, [&, least = list.empty() ? 0 : cost(list.front())](const Algorithm* algorithm) {
+      return cost(algorithm) > kHopeless * least;
+    });
+    return list;
+  }
+
+  /// Unless it comes to the same as one of them, as a piece larger than the call does, or can't be done.
+  void add(std::vector<TunedWay>& ways, const TunedWay& way) const {
+    const auto plan = call_.plan_digest(way, selector_);
+    const auto same = [&](const TunedWay& other) { return call_.plan_digest(other, selector_) == plan; };
+    if (plan && std::ranges::none_of(ways, same)) ways.push_back(way);
+  }
+
+  /// The best way so far, and others derived from it.
+  template <class Derive>
+  std::vector<TunedWay> variants(Derive derive) const {
+    std::vector<TunedWay> ways = {best_.way};
+    derive(best_.way, [&](const TunedWay& way) { add(ways, way); });
+    return ways;
+  }
+
+  /// In turns; the first stands unless another one is clearly faster.
+  void take_best_of(const std::vector<TunedWay>& ways) {
+    double once = 0;
+    for (const TunedWay& way : ways) once += slowest(world_, call_.time(way));
+    const auto turns = static_cast<int>(std::clamp(budget_ / std::max(once, 1e-6), double{kFewestTurns}, double{kMostTurns}));
+    std::vector<std::vector<double>> times(ways.size());
+    for (int turn = 0; turn < turns; ++turn)
+      for (size_t i = 0; i < ways.size(); ++i) {
+        const size_t which = (i + static_cast<size_t>(turn)) % ways.size();
+        times[which].push_back(call_.time(ways[which]));
+      }
+    std::vector<double> typicals, medians;
+    for (const auto& of_way : times) {
+      typicals.push_back(slowest(world_, typical(of_way)));
+      medians.push_back(slowest(world_, quantile_of(of_way, 0.5)));
+    }
+    size_t best = 0;
+    for (size_t i = 1; i < ways.size(); ++i) {
+      const double clear = best == 0 ? kClear : 1;
+      if (typicals[i] < typicals[best] * clear && medians[i] < medians[best] * clear) best = i;
+    }
+    for (size_t i = 0; i < ways.size(); ++i) remember(ways[i], typicals[i]);
+    best_.way = ways[best];
+    best_.seconds = typicals[best];
+    std::erase_if(others_, [&](const TunedCall& other) { return other.way == best_.way; });
+  }
+
+  /// The last time of each way counts, as it was measured beside the one that was chosen.
+  void remember(const TunedWay& way, double seconds) {
+    std::erase_if(others_, [&](const TunedCall& other) { return other.way == way; });
+    others_.push_back(best_);
+    others_.back().way = way;
+    others_.back().seconds = seconds;
+  }
+
+  const World& world_;
+  const Config config_;  ///< of nobody: what is tuned is what the library does without settings
+  Selector selector_;
+  TunableCall call_;
+  double budget_;
+  TunedCall best_;
+  std::vector<TunedCall> others_;
+};
+
+std::string describe(CallKind kind, DataType type, size_t bytes) {
+  return std::string(call_name(kind)) + " " + datatype_info(type).name + " " + std::to_string(bytes) + " bytes";
+}
+
+}  // namespace
+
+LinkClass link_class_of(const World& world) {
+  const auto setting = [](const char* name) { return std::getenv(name) ? std::string(std::getenv(name)) : ""; };
+  std::string tls = setting("UZIP_UCX_TLS");
+  if (tls.empty()) tls = setting("UCX_TLS");
+  const bool allowed = tls.empty() || tls_allows(tls, "posix") || tls_allows(tls, "sysv");
+  const HostIdentity host = host_identity();
+  const auto halves = std::bit_cast<std::array<uint64_t, 2>>(host.boot);
+  const uint64_t mine[] = {halves[0], halves[1], host.pid_namespace, host.ipc_namespace, host.user_namespace, allowed};
+  const std::vector<uint64_t> all = world.gather(mine);
+  bool shared = true;
+  for (size_t i = 0; i < all.size(); ++i) shared &= all[i] == all[i % std::size(mine)] && all[std::size(mine) - 1] != 0;
+  return shared ? LinkClass::kShared : LinkClass::kNetwork;
+}
+
+TunedLink measure_link(const World& world, bool* busy) {
+  uzip_options_t plain = UZIP_OPTIONS_INIT;
+  plain.codec = "raw";
+  double spread = 1;
+  const auto time_of = [&](size_t bytes, int calls) {
+    std::vector<std::byte> src(bytes), dst(bytes);
+    std::vector<double> times;
+    for (int i = 0; i < calls; ++i) {
+      if (bytes > 1000) world.barrier();
+      const auto start = Clock::now();
+      perf::require(exchange(world, src.data(), dst.data(), bytes, UZIP_UINT8, plain), "sendrecv");
+      times.push_back(seconds_since(start));
+    }
+    spread = slowest(world, quantile_of(times, 0.75) / quantile_of(times, 0.25));
+    return slowest(world, typical(times));
+  };
+  TunedLink link;
+  time_of(8, 100);
+  link.latency = std::max(time_of(8, 500), 1e-8);
+  *busy = spread > kBusy;
+  constexpr size_t kBytes = 4 << 20;
+  time_of(kBytes, 1);
+  link.bandwidth = kBytes / std::max(time_of(kBytes, 7), 1e-9);
+  *busy |= spread > kBusy;
+  return link;
+}
+
+std::vector<TunedCodec> measure_codecs(const std::vector<DataType>& types) {
+  constexpr size_t kBytes = 512 << 10;
+  constexpr int kCalls = 15;
+  std::vector<TunedCodec> speeds;
+  const Codec* codec = find_codec("lev");
+  for (DataType type : types) {
+    if (!codec || !is_float(type) || !codec->supports(type)) continue;
+    const size_t count = kBytes / datatype_size(type);
+    std::vector<std::byte> src(kBytes), dst(kBytes);
+    perf::sample_pattern({perf::DataKind::kGauss, ""}, *perf::find_element_type(datatype_info(type).name), count)
+        .fill(src.data(), 0, count);
+    const EncodedSizes bound = codec->bound(type, count);
+    std::vector<std::byte> body(std::max(bound.plain + bound.coded, kBytes));
+    CodecScratch scratch;
+    for (CodecLevel level : {CodecLevel::kFastest, CodecLevel::kBalanced, CodecLevel::kSmallest}) {
+      FrameHeader header;
+      std::vector<double> encoding, decoding;
+      for (int i = 0; i < kCalls; ++i) {
+        const auto start = Clock::now();
+        const bool done = codec->encode(type, level, src.data(), count, body, scratch, header).ok();
+        encoding.push_back(seconds_since(start));
+        if (!done || header.codec == kCodecRaw) break;
+        const std::span<const std::byte> all(body);
+        const auto middle = Clock::now();
+        if (!codec->decode(header, all.first(header.plain_bytes), all.subspan(header.plain_bytes, header.coded_bytes),
+                           dst, scratch)
+                 .ok())
+          break;
+        decoding.push_back(seconds_since(middle));
+      }
+      if (decoding.empty()) continue;
+      speeds.push_back({{codec, level},
+                        type,
+                        kBytes / std::max(typical(encoding), 1e-9),
+                        kBytes / std::max(typical(decoding), 1e-9),
+                        static_cast<double>(header.plain_bytes + header.coded_bytes) / kBytes});
+    }
+  }
+  return speeds;
+}
+
+void measure_calls(const World& world, LinkClass link, const TuneOptions& options, TuningTable* table,
+                   const std::function<void(const std::string&)>& tell) {
+  CostModel model;
+  model.latency = table->link(link).latency;
+  model.seconds_per_byte = 1 / table->link(link).bandwidth;
+  model.reduce_per_byte = 1 / 10e9;
+  const double share = options.seconds / static_cast<double>(options.kinds.size() * options.types.size());
+  for (CallKind kind : options.kinds) {
+    for (DataType type : options.types) {
+      const auto start = Clock::now();
+      double last = 0;
+      for (size_t bytes = kSmallest; bytes <= options.largest; bytes *= kStep) {
+        const double used = of_rank_0(world, seconds_since(start));
+        // All ways of a size, the fewest turns each, take eight times as long as those of the size before.
+        if (last > 0 && used + last * kStep > share) break;
+        if (world.is_root()) tell(describe(kind, type, bytes));
+        Search search(world, link, kind, type, bytes, share / 60);
+        search.run(model);
+        last = search.best().seconds * kFewestTurns * 16;
+        std::erase_if(table->choices, [&](const TunedCall& old) { return old.same_call(search.best()); });
+        std::erase_if(table->tried, [&](const TunedCall& old) { return old.same_call(search.best()); });
+        table->choices.push_back(search.best());
+        table->tried.insert(table->tried.end(), search.others().begin(), search.others().end());
+      }
+    }
+  }
+}
+
+}  // namespace uzip

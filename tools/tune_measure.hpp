@@ -1,0 +1,42 @@
+// What uzip_tune measures, on all ranks of a job together: the link, the codecs, and calls one way and another. It
+// sees the library from outside, as programs do; only names and figures come from the library's own tables.
+#pragma once
+
+#include "../perf/pattern.hpp"
+#include "../perf/world.hpp"
+#include "comm/tuning_table.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace uzip {
+
+/// What can be tuned.
+inline constexpr CallKind kTunableKinds[] = {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kAllgather,
+                                             CallKind::kBcast,     CallKind::kReduce,        CallKind::kSend};
+
+struct TuneOptions {
+  std::vector<DataType> types;
+  std::vector<CallKind> kinds;
+  size_t largest = size_t{64} << 20;  ///< bytes of a call, see tuned_bytes()
+  double seconds = 60;                ///< for all calls together, more or less
+};
+
+/// Whether the ranks share memory, as the library itself finds out. Collective.
+LinkClass link_class_of(const perf::World& world);
+
+/// Latency of a small message, and each rank's bandwidth while all of them send and receive. `busy`: times differ so
+/// much that something else must be going on here. Collective.
+TunedLink measure_link(const perf::World& world, bool* busy);
+
+/// Every codec, level and type, on this rank's core.
+std::vector<TunedCodec> measure_codecs(const std::vector<DataType>& types);
+
+/// Finds the best way of each call, for sizes from some hundred bytes, eight times larger each, until the time is used
+/// up. Adds to choices and tried of `table`, on rank 0 what counts. `tell` is called on rank 0 before each size.
+/// Collective; throws perf::Failure.
+void measure_calls(const perf::World& world, LinkClass link, const TuneOptions& options, TuningTable* table,
+                   const std::function<void(const std::string&)>& tell);
+
+}  // namespace uzip
