@@ -59,6 +59,11 @@ links --rates none --ranks 4 --per-link 2 --sizes 64K --iters 1 --warmup 0 --cas
   --output "$work/shared" && [ "$(ls "$work/shared" | wc -l)" -eq 2 ] && grep -q '^| allreduce | none *| 4 ' "$work/out"
 report "several ranks behind a link"
 
+links --rates 100mbit --sizes 64K --iters 2 --warmup 0 --cases bf16:gauss --tune 2 --output "$work/tuned" &&
+  grep -q '^choice network allreduce bf16 2 ' "$work/tuned/tuning-100mbit-2" &&
+  grep -q 'UZIP_TUNING_FILE=.*/tuning-100mbit-2"' "$work/tuned/"*.json
+report "the library is tuned for a link first"
+
 # Links and namespaces as links names them, and processes that name our folder.
 left_behind() {
   { ip -o link; ip netns list; } 2>/dev/null | grep -oE '(bridge|port|host)[0-9]+'
