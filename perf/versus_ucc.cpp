@@ -92,10 +92,10 @@ const char* function_name(OperationKind kind) {
     case OperationKind::kAllreduce: return "ucc allreduce";
     case OperationKind::kReduceScatter: return "ucc reduce_scatter";
     case OperationKind::kAllgather: return "ucc allgather";
+    case OperationKind::kAlltoall: return "ucc alltoall";
+    case OperationKind::kBcast: return "ucc bcast";
+    case OperationKind::kReduce: return "ucc reduce";
     case OperationKind::kHalo:
-    case OperationKind::kAlltoall:
-    case OperationKind::kBcast:
-    case OperationKind::kReduce:
     case OperationKind::kSendrecv: break;
   }
   // clang-format on
@@ -107,11 +107,11 @@ ucc_coll_type_t coll_type(OperationKind kind) {
   switch (kind) {
     case OperationKind::kReduceScatter: return UCC_COLL_TYPE_REDUCE_SCATTER;
     case OperationKind::kAllgather: return UCC_COLL_TYPE_ALLGATHER;
+    case OperationKind::kAlltoall: return UCC_COLL_TYPE_ALLTOALL;
+    case OperationKind::kBcast: return UCC_COLL_TYPE_BCAST;
+    case OperationKind::kReduce: return UCC_COLL_TYPE_REDUCE;
     case OperationKind::kAllreduce:
     case OperationKind::kHalo:
-    case OperationKind::kAlltoall:
-    case OperationKind::kBcast:
-    case OperationKind::kReduce:
     case OperationKind::kSendrecv: break;
   }
   // clang-format on
@@ -244,7 +244,12 @@ class UccPeer : public Peer {
   }
 
   void run(const Layout& layout) override {
-    describe(coll_.args.src.info, bench_.source(layout, false), layout.send);
+    // The root of rooted operations is rank 0. A broadcast has one buffer: the source there, the
+    // destination elsewhere.
+    const bool receives = bench_.operation.kind == OperationKind::kBcast && bench_.world.rank() != 0;
+    describe(coll_.args.src.info,
+             receives ? bench_.result(layout, false) : bench_.source(layout, false),
+             receives ? layout.receive : layout.send);
     describe(coll_.args.dst.info, bench_.result(layout, false), layout.receive);
     api_.run(&coll_.args);
   }
