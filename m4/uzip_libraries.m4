@@ -144,11 +144,43 @@ AC_DEFUN([_UZIP_WITH_GPU], [
         [AC_MSG_ERROR([--with-$1=$with_$1: $3 was not found; give --with-$1=DIR, where DIR/bin/$3 exists])])])
   ])
   AC_SUBST([$5_DIR])
-  AM_CONDITIONAL([HAVE_$5], [test "x$uzip_have_$1" = xyes])
 ])
 
-AC_DEFUN([UZIP_WITH_CUDA], [_UZIP_WITH_GPU([cuda], [NVCC], [nvcc], [/usr/local/cuda], [CUDA])])
-AC_DEFUN([UZIP_WITH_ROCM], [_UZIP_WITH_GPU([rocm], [HIPCC], [hipcc], [/opt/rocm], [ROCM])])
+dnl _UZIP_GPU_COMPILES(option, word, compiler command, suffix): drops a compiler that does not work.
+AC_DEFUN([_UZIP_GPU_COMPILES], [
+  AS_IF([test "x$uzip_have_$1" = xyes], [
+    AC_MSG_CHECKING([whether $3 works])
+    AS_ECHO(["__global__ void kernel(int* x) { *x = 1; }"]) > conftest.cu
+    AS_IF([$3 -c conftest.cu -o conftest.o >&AS_MESSAGE_LOG_FD 2>&1],
+      [AC_MSG_RESULT([yes])],
+      [AC_MSG_RESULT([no])
+       AS_IF([test "x$with_$1" = xauto], [],
+         [AC_MSG_ERROR([--with-$1=$with_$1: a small kernel does not compile; config.log says why])])
+       uzip_have_$1=no
+       uzip_$1_summary="no (its compiler does not work)"])
+    rm -f conftest.cu conftest.o
+  ])
+  AM_CONDITIONAL([HAVE_$2], [test "x$uzip_have_$1" = xyes])
+])
+
+dnl Machine code for the processor that is measured, and PTX that all others from sm_80 on compile
+dnl when they load it: machine code for each would double the time of a build.
+AC_DEFUN([UZIP_WITH_CUDA], [
+  _UZIP_WITH_GPU([cuda], [NVCC], [nvcc], [/usr/local/cuda], [CUDA])
+  AC_ARG_VAR([CUDA_ARCH_FLAGS], [what nvcc compiles for])
+  AS_IF([test -z "$CUDA_ARCH_FLAGS"], [CUDA_ARCH_FLAGS="-gencode=arch=compute_90,code=sm_90 \
+-gencode=arch=compute_80,code=compute_80"])
+  _UZIP_GPU_COMPILES([cuda], [CUDA], [$NVCC -std=c++20 $CUDA_ARCH_FLAGS])
+  AS_CASE(["$CXX"], [ccache\ *], [NVCC="ccache $NVCC"])
+])
+dnl Nothing of it was ever run, so it must be asked for.
+AC_DEFUN([UZIP_WITH_ROCM], [
+  AS_IF([test "x${with_rocm+set}" = xset], [], [with_rocm=no])
+  _UZIP_WITH_GPU([rocm], [HIPCC], [hipcc], [/opt/rocm], [ROCM])
+  AC_ARG_VAR([HIP_ARCH_FLAGS], [what hipcc compiles for])
+  AS_IF([test -z "$HIP_ARCH_FLAGS"], [HIP_ARCH_FLAGS="--offload-arch=gfx90a"])
+  _UZIP_GPU_COMPILES([rocm], [ROCM], [$HIPCC -x hip -std=c++20 $HIP_ARCH_FLAGS])
+])
 
 AC_DEFUN([UZIP_CHECK_GTEST], [
   PKG_CHECK_MODULES([GTEST], [gtest_main], [uzip_have_gtest=yes], [uzip_have_gtest=no])

@@ -1,0 +1,164 @@
+// How the threads of a block share a tile of values: who holds which, and prefix sums over them.
+// Used by all kernels.
+//
+// A tile has 8192 values. Each group of 32 lanes holds 1024 consecutive ones, in four segments of
+// 256; in a segment each lane holds 8 consecutive values, so that loads and stores of a group are
+// contiguous. Bits about a thread's 32 values are kept in one word: byte i is segment i.
+#pragma once
+
+#include "gpu/platform.hpp"
+
+namespace uzip::gpu {
+
+inline constexpr unsigned kThreads = 256;
+inline constexpr unsigned kGroupLanes = 32;
+inline constexpr unsigned kGroups = kThreads / kGroupLanes;
+inline constexpr unsigned kTileLog2 = 13;
+inline constexpr unsigned kTileValues = 1u << kTileLog2;
+inline constexpr unsigned kSegments = 4;
+inline constexpr unsigned kSegmentValues = 8;
+
+UZIP_DEVICE unsigned lane_index() { return thread_index() % kGroupLanes; }
+UZIP_DEVICE unsigned group_index() { return thread_index() / kGroupLanes; }
+
+#if !defined(UZIP_HAS_GROUP_REDUCTIONS)
+UZIP_DEVICE uint32_t group_sum(uint32_t value) {
+  for (unsigned distance = kGroupLanes / 2; distance > 0; distance /= 2)
+    value += shuffle(value, lane_index() ^ distance);
+  return value;
+}
+UZIP_DEVICE uint32_t group_minimum(uint32_t value) {
+  for (unsigned distance = kGroupLanes / 2; distance > 0; distance /= 2) {
+    const uint32_t other = shuffle(value, lane_index() ^ distance);
+    value = other < value ? other : value;
+  }
+  return value;
+}
+UZIP_DEVICE uint32_t group_maximum(uint32_t value) { return ~group_minimum(~value); }
+#endif
+
+/// Index in the tile of the first of this thread's values in a segment.
+UZIP_DEVICE unsigned first_value(unsigned segment) {
+  return group_index() * (kTileValues / kGroups) +
+         segment * (kGroupLanes * kSegmentValues) + lane_index() * kSegmentValues;
+}
+
+/// Bits of the values of a segment that exist in a tile of `values`.
+UZIP_DEVICE uint32_t valid_bits(unsigned first, unsigned values) {
+  if (first + kSegmentValues <= values) return 0xffu;
+  return first >= values ? 0u : (1u << (values - first)) - 1u;
+}
+
+/// The number of set bits of each byte, in that byte.
+UZIP_DEVICE uint32_t count_bits_of_bytes(uint32_t word) {
+  word -= (word >> 1) & 0x55555555u;
+  word = (word & 0x33333333u) + ((word >> 2) & 0x33333333u);
+  return (word + (word >> 4)) & 0x0f0f0f0fu;
+}
+
+UZIP_DEVICE unsigned byte_of(uint32_t word, unsigned index) { return word >> (8 * index) & 0xffu; }
+
+/// Sums of the groups, for scans over a block. Two, used in turn, spare a barrier.
+struct ScanSums {
+  uint32_t sums[2][kGroups];
+};
+
+/// This group's sum put in place, all sums read after a barrier: what stands before this group, and
+/// all. `turn` alternates from call to call.
+UZIP_DEVICE uint32_t before_group(uint32_t group_sum, ScanSums& shared, unsigned turn,
+                                  uint32_t* total) {
+  if (lane_index() == 0) shared.sums[turn][group_index()] = group_sum;
+  sync();
+  uint32_t before = 0;
+  uint32_t all = 0;
+  UZIP_UNROLL
+  for (unsigned g = 0; g < kGroups; ++g) {
+    const uint32_t sum = shared.sums[turn][g];
+    if (g < group_index()) before += sum;
+    all += sum;
+  }
+  *total = all;
+  return before;
+}
+
+/// How many set bits stand before each of this thread's segments, in the order of the values.
+struct SegmentRanks {
+  uint32_t first[kSegments];
+  uint32_t total;
+};
+
+UZIP_DEVICE SegmentRanks rank_segments(uint32_t mask, ScanSums& shared, unsigned turn) {
+  // Four sums in one word: of the lanes before this one each is at most 31 * 8.
+  const uint32_t counts = count_bits_of_bytes(mask);
+  uint32_t before = shuffle_up(counts, 1);
+  if (lane_index() == 0) before = 0;
+  UZIP_UNROLL
+  for (unsigned distance = 1; distance < kGroupLanes; distance *= 2) {
+    const uint32_t other = shuffle_up(before, distance);
+    if (lane_index() >= distance) before += other;
+  }
+  const uint32_t last_before = shuffle(before, kGroupLanes - 1);
+  const uint32_t last = shuffle(counts, kGroupLanes - 1);
+  SegmentRanks ranks;
+  uint32_t sum = 0;
+  UZIP_UNROLL
+  for (unsigned i = 0; i < kSegments; ++i) {
+    ranks.first[i] = sum + byte_of(before, i);
+    sum += byte_of(last_before, i) + byte_of(last, i);
+  }
+  const uint32_t group = before_group(sum, shared, turn, &ranks.total);
+  UZIP_UNROLL
+  for (unsigned i = 0; i < kSegments; ++i) ranks.first[i] += group;
+  return ranks;
+}
+
+/// Sum of the values of the threads before this one, and of all.
+UZIP_DEVICE uint32_t rank_threads(uint32_t value, ScanSums& shared, unsigned turn,
+                                  uint32_t* total) {
+  uint32_t sum = value;
+  UZIP_UNROLL
+  for (unsigned distance = 1; distance < kGroupLanes; distance *= 2) {
+    const uint32_t other = shuffle_up(sum, distance);
+    if (lane_index() >= distance) sum += other;
+  }
+  const uint32_t group = shuffle(sum, kGroupLanes - 1);
+  return before_group(group, shared, turn, total) + sum - value;
+}
+
+// ---- Four bytes in a word ---------------------------------------------------------------------
+
+UZIP_DEVICE uint32_t repeat_byte(uint32_t byte) { return byte * 0x01010101u; }
+
+/// a - b in each byte, modulo 256.
+UZIP_DEVICE uint32_t subtract_bytes(uint32_t a, uint32_t b) {
+  const uint32_t high = 0x80808080u;
+  return ((a | high) - (b & ~high)) ^ ((a ^ ~b) & high);
+}
+
+/// a + b in each byte, modulo 256.
+UZIP_DEVICE uint32_t add_bytes(uint32_t a, uint32_t b) {
+  const uint32_t high = 0x80808080u;
+  return ((a & ~high) + (b & ~high)) ^ ((a ^ b) & high);
+}
+
+/// 1 in each byte that is not 0.
+UZIP_DEVICE uint32_t nonzero_bytes(uint32_t word) {
+  return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) >> 7 & 0x01010101u;
+}
+
+/// 1 in each byte where a >= b, unsigned.
+UZIP_DEVICE uint32_t not_less_bytes(uint32_t a, uint32_t b) {
+  const uint32_t high = 0x80808080u;
+  const uint32_t low = (a | high) - (b & ~high);
+  return (((a & ~b) | (~(a ^ b) & low)) & high) >> 7;
+}
+
+/// The lowest bits of the four bytes, in the lowest four bits.
+UZIP_DEVICE uint32_t gather_bits(uint32_t word) {
+  return ((word & 0x01010101u) * 0x10204080u) >> 28;
+}
+
+/// The inverse: bits 0 ... 3 become the lowest bits of the bytes.
+UZIP_DEVICE uint32_t scatter_bits(uint32_t bits) { return (bits * 0x00204081u) & 0x01010101u; }
+
+}  // namespace uzip::gpu

@@ -1,0 +1,31 @@
+// The runtime functions that the plugin calls, under one name for CUDA and HIP. Host code of the
+// plugin only.
+#pragma once
+
+#include "gpu/platform.hpp"
+
+#include <cstddef>
+
+#if defined(__HIP__)
+#define UZIP_GPU_RUNTIME(name) hip##name
+#else
+#define UZIP_GPU_RUNTIME(name) cuda##name
+#endif
+
+namespace uzip::gpu {
+
+using Error = UZIP_GPU_RUNTIME(Error_t);
+using Stream = UZIP_GPU_RUNTIME(Stream_t);
+using Event = UZIP_GPU_RUNTIME(Event_t);
+inline constexpr Error kSuccess = UZIP_GPU_RUNTIME(Success);
+
+inline const char* error_text(Error error) { return UZIP_GPU_RUNTIME(GetErrorString)(error); }
+/// The error of the last launch; clears it.
+inline Error take_error() { return UZIP_GPU_RUNTIME(GetLastError)(); }
+
+template <class Kernel>
+Error blocks_per_processor(int* blocks, Kernel kernel, int threads) {
+  return UZIP_GPU_RUNTIME(OccupancyMaxActiveBlocksPerMultiprocessor)(blocks, kernel, threads, 0);
+}
+
+}  // namespace uzip::gpu

@@ -1,0 +1,204 @@
+// Eight values cut into byte planes and put together again, in registers. The planes are those of
+// FORMAT.md, section 3.3, for values rotated left by one. Used by the encode and decode kernels.
+#pragma once
+
+#include "gpu/cooperative.hpp"
+
+namespace uzip::gpu {
+
+/// What is fixed for a type: bytes of a value, and bits below the level-coded field of the top
+/// plane. The field is the exponent, or its upper 8 bits.
+template <unsigned kBytes, unsigned kShift>
+struct ValueFormat {
+  static constexpr unsigned kSize = kBytes;
+  static constexpr unsigned kFieldShift = kShift;
+  static constexpr unsigned kFieldBits = 8 - kShift;
+  static constexpr unsigned kLowMask = (1u << kShift) - 1;
+  static constexpr unsigned kLowerPlanes = kBytes - 1;
+  static constexpr unsigned kWords = 2 * kBytes;  ///< of eight values
+
+  /// Plain bytes of a block: the bits below the field, then the lower planes.
+  static constexpr UZIP_HOST_DEVICE unsigned low_bytes(unsigned values) {
+    return (values + 63) / 64 * 8 * kShift;
+  }
+  static constexpr UZIP_HOST_DEVICE unsigned plane_bytes(unsigned values) {
+    return (values + 7) / 8 * 8;
+  }
+  static constexpr UZIP_HOST_DEVICE unsigned plain_bytes(unsigned values) {
+    return (low_bytes(values) + kLowerPlanes * plane_bytes(values) + 15) / 16 * 16;
+  }
+};
+
+/// Plane p of eight values: two words, the earlier values first.
+template <unsigned kSize>
+struct Planes {
+  uint32_t plane[kSize][2];
+};
+
+/// Eight values as they are in memory.
+template <unsigned kSize>
+struct Words {
+  uint32_t word[2 * kSize];
+};
+
+namespace detail {
+
+UZIP_DEVICE void transpose_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t* out,
+                                 unsigned stride) {
+  const uint32_t ab_low = byte_permute(a, b, 0x5140);
+  const uint32_t ab_high = byte_permute(a, b, 0x7362);
+  const uint32_t cd_low = byte_permute(c, d, 0x5140);
+  const uint32_t cd_high = byte_permute(c, d, 0x7362);
+  out[0] = byte_permute(ab_low, cd_low, 0x5410);
+  out[stride] = byte_permute(ab_low, cd_low, 0x7632);
+  out[2 * stride] = byte_permute(ab_high, cd_high, 0x5410);
+  out[3 * stride] = byte_permute(ab_high, cd_high, 0x7632);
+}
+
+UZIP_DEVICE uint32_t rotate_left(uint32_t word) { return word << 1 | word >> 31; }
+UZIP_DEVICE uint32_t rotate_right(uint32_t word) { return word >> 1 | word << 31; }
+
+}  // namespace detail
+
+template <unsigned kSize>
+UZIP_DEVICE Planes<kSize> split_values(const Words<kSize>& words) {
+  Planes<kSize> planes;
+  UZIP_UNROLL
+  for (unsigned half = 0; half < 2; ++half) {
+    const uint32_t* w = words.word + half * kSize;
+    if constexpr (kSize == 1) {
+      planes.plane[0][half] = (w[0] << 1 & 0xfefefefeu) | (w[0] >> 7 & 0x01010101u);
+    } else if constexpr (kSize == 2) {
+      const uint32_t a = (w[0] << 1 & 0xfffefffeu) | (w[0] >> 15 & 0x00010001u);
+      const uint32_t b = (w[1] << 1 & 0xfffefffeu) | (w[1] >> 15 & 0x00010001u);
+      planes.plane[0][half] = byte_permute(a, b, 0x6420);
+      planes.plane[1][half] = byte_permute(a, b, 0x7531);
+    } else if constexpr (kSize == 4) {
+      detail::transpose_bytes(detail::rotate_left(w[0]), detail::rotate_left(w[1]),
+                              detail::rotate_left(w[2]), detail::rotate_left(w[3]),
+                              &planes.plane[0][half], 2);
+    } else {
+      uint32_t low[4];
+      uint32_t high[4];
+      UZIP_UNROLL
+      for (unsigned i = 0; i < 4; ++i) {
+        low[i] = w[2 * i] << 1 | w[2 * i + 1] >> 31;
+        high[i] = w[2 * i + 1] << 1 | w[2 * i] >> 31;
+      }
+      detail::transpose_bytes(low[0], low[1], low[2], low[3], &planes.plane[0][half], 2);
+      detail::transpose_bytes(high[0], high[1], high[2], high[3], &planes.plane[4][half], 2);
+    }
+  }
+  return planes;
+}
+
+template <unsigned kSize>
+UZIP_DEVICE Words<kSize> merge_values(const Planes<kSize>& planes) {
+  Words<kSize> words;
+  UZIP_UNROLL
+  for (unsigned half = 0; half < 2; ++half) {
+    uint32_t* w = words.word + half * kSize;
+    if constexpr (kSize == 1) {
+      const uint32_t r = planes.plane[0][half];
+      w[0] = (r >> 1 & 0x7f7f7f7fu) | (r << 7 & 0x80808080u);
+    } else if constexpr (kSize == 2) {
+      const uint32_t a = byte_permute(planes.plane[0][half], planes.plane[1][half], 0x5140);
+      const uint32_t b = byte_permute(planes.plane[0][half], planes.plane[1][half], 0x7362);
+      w[0] = (a >> 1 & 0x7fff7fffu) | (a << 15 & 0x80008000u);
+      w[1] = (b >> 1 & 0x7fff7fffu) | (b << 15 & 0x80008000u);
+    } else if constexpr (kSize == 4) {
+      uint32_t out[4];
+      detail::transpose_bytes(planes.plane[0][half], planes.plane[1][half], planes.plane[2][half],
+                              planes.plane[3][half], out, 1);
+      UZIP_UNROLL
+      for (unsigned i = 0; i < 4; ++i) w[i] = detail::rotate_right(out[i]);
+    } else {
+      uint32_t low[4];
+      uint32_t high[4];
+      detail::transpose_bytes(planes.plane[0][half], planes.plane[1][half], planes.plane[2][half],
+                              planes.plane[3][half], low, 1);
+      detail::transpose_bytes(planes.plane[4][half], planes.plane[5][half], planes.plane[6][half],
+                              planes.plane[7][half], high, 1);
+      UZIP_UNROLL
+      for (unsigned i = 0; i < 4; ++i) {
+        w[2 * i] = low[i] >> 1 | high[i] << 31;
+        w[2 * i + 1] = high[i] >> 1 | low[i] << 31;
+      }
+    }
+  }
+  return words;
+}
+
+// ---- Memory -----------------------------------------------------------------------------------
+
+/// Eight values from memory that is aligned to 16 bytes (8-bit types: to 8).
+template <unsigned kSize>
+UZIP_DEVICE Words<kSize> load_values(const uint8_t* src) {
+  Words<kSize> words;
+  if constexpr (kSize == 1) {
+    const uint2 v = *reinterpret_cast<const uint2*>(src);
+    words.word[0] = v.x;
+    words.word[1] = v.y;
+  } else {
+    UZIP_UNROLL
+    for (unsigned i = 0; i < kSize / 2; ++i) {
+      const uint4 v = reinterpret_cast<const uint4*>(src)[i];
+      words.word[4 * i] = v.x;
+      words.word[4 * i + 1] = v.y;
+      words.word[4 * i + 2] = v.z;
+      words.word[4 * i + 3] = v.w;
+    }
+  }
+  return words;
+}
+
+template <unsigned kSize>
+UZIP_DEVICE void store_values(uint8_t* dst, const Words<kSize>& words) {
+  if constexpr (kSize == 1) {
+    *reinterpret_cast<uint2*>(dst) = make_uint2(words.word[0], words.word[1]);
+  } else {
+    UZIP_UNROLL
+    for (unsigned i = 0; i < kSize / 2; ++i)
+      reinterpret_cast<uint4*>(dst)[i] = make_uint4(words.word[4 * i], words.word[4 * i + 1],
+                                                    words.word[4 * i + 2], words.word[4 * i + 3]);
+  }
+}
+
+/// Whether load_values() and store_values() may be used on a block of this address.
+template <unsigned kSize>
+UZIP_DEVICE bool is_aligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % (kSize == 1 ? 8 : 16) == 0;
+}
+
+/// The same for memory of any alignment, of which `count` values exist, 8 at most. What does not
+/// exist is filled up with `filler`, the bits of a value. Calls, and by value: the fast ways around
+/// them keep their registers.
+template <unsigned kSize>
+UZIP_DEVICE_CALL Words<kSize> load_some_values(const uint8_t* src, unsigned count,
+                                               uint64_t filler) {
+  Words<kSize> words;
+  for (unsigned i = 0; i < 2 * kSize; ++i) words.word[i] = 0;
+  for (unsigned i = 0; i < kSegmentValues * kSize; ++i) {
+    const uint32_t byte =
+        i < count * kSize ? src[i] : static_cast<uint32_t>(filler >> (8 * (i % kSize)) & 0xffu);
+    words.word[i / 4] |= byte << (8 * (i % 4));
+  }
+  return words;
+}
+
+template <unsigned kSize>
+UZIP_DEVICE_CALL void store_some_values(uint8_t* dst, unsigned count, Words<kSize> words) {
+  for (unsigned i = 0; i < count * kSize; ++i)
+    dst[i] = static_cast<uint8_t>(words.word[i / 4] >> (8 * (i % 4)));
+}
+
+/// One value of any alignment.
+template <unsigned kSize>
+UZIP_DEVICE uint64_t load_value(const uint8_t* src) {
+  uint64_t value = 0;
+  UZIP_UNROLL
+  for (unsigned i = 0; i < kSize; ++i) value |= static_cast<uint64_t>(src[i]) << (8 * i);
+  return value;
+}
+
+}  // namespace uzip::gpu
