@@ -52,11 +52,14 @@ double cost(const Shape& shape, double bytes, const CostModel& model) {
   const bool one_link = shape.hosts.empty() || model.local_latency == 0;
   const double local_latency = one_link ? model.latency : model.local_latency;
   const double local_byte = one_link ? model.seconds_per_byte : model.local_seconds_per_byte;
-  // The root sends all shares to its children, then the last one goes down.
+  // The root sends all shares to its children and to the ranks of its host, then the last one goes
+  // down.
   const double remote = bytes * levels + share * std::max(levels - 1, 0);
-  return model.latency * (levels + kMessageStart * (shares - 1)) +
-         remote * model.ratio * model.seconds_per_byte + (levels > 0 ? bytes * model.codec_per_byte : 0) +
-         local_latency * (others > 0 ? 1 : 0) + bytes * others * local_byte;
+  return model.latency * (levels + kMessageStart * shares * levels) +
+         remote * model.ratio * model.seconds_per_byte +
+         (levels > 0 ? bytes * model.codec_per_byte : 0) +
+         local_latency * ((others > 0 ? 1 : 0) + kMessageStart * shares * others) +
+         bytes * others * local_byte;
 }
 
 }  // namespace

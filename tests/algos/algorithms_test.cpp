@@ -36,14 +36,14 @@ TEST_P(AlgorithmTest, IsRightWithFramesInTwoParts) {
 }
 
 TEST_P(AlgorithmTest, IsRightForManyRanks) {
-  const std::pair<int, size_t> cases[] = {{32, 7},  {32, 33},    {32, 1000},
-                                          {64, 63}, {64, 65537}, {65, 1000}};
-  for (const auto& [ranks, count] : cases) {
-    const bool in_place = ranks == 32;
-    const Form form = in_place ? Form::kLowered : Form::kSplit;
-    const Shape shape = even_shape(GetParam()->coll, ranks, count, in_place);
-    const Status status = verify(build_schedules(*GetParam(), shape, form), shape, 1, 1);
-    EXPECT_TRUE(status.ok()) << describe(*GetParam(), shape, form) << "\n" << status.message();
+  for (int size : {32, 64, 65}) {
+    for (bool hosts : {false, true}) {
+      Shape shape = even_shape(GetParam()->coll, size, 1000);
+      if (is_rooted(shape.coll)) shape.root = size / 3;
+      for (int rank = 0; hosts && rank < size; ++rank) shape.hosts.push_back(rank / 12);
+      const Status status = verify(build_schedules(*GetParam(), shape, Form::kSplit), shape, 1, 1);
+      EXPECT_TRUE(status.ok()) << size << " ranks: " << status.message();
+    }
   }
 }
 
@@ -132,6 +132,17 @@ TEST(Algorithms, CostsFollowTheirPurpose) {
   EXPECT_STREQ(cheapest(Coll::kAllgather, 256, 64), "bruck");
   EXPECT_STREQ(cheapest(Coll::kAllgather, 8, 1e8), "two_shot");
   EXPECT_STREQ(cheapest(Coll::kBarrier, 8, 0), "dissemination");
+  EXPECT_STREQ(cheapest(Coll::kBcast, 256, 64), "binomial");
+  EXPECT_STREQ(cheapest(Coll::kBcast, 8, 1e8), "scatter_allgather");
+  EXPECT_STREQ(cheapest(Coll::kReduce, 256, 64), "binomial");
+  EXPECT_STREQ(cheapest(Coll::kReduce, 8, 1e8), "two_shot");
+  EXPECT_STREQ(cheapest(Coll::kGather, 256, 64), "binomial");
+  EXPECT_STREQ(cheapest(Coll::kGather, 8, 1e8), "direct");
+  EXPECT_STREQ(cheapest(Coll::kScatter, 256, 64), "binomial");
+  EXPECT_STREQ(cheapest(Coll::kAlltoall, 256, 64), "bruck");
+  EXPECT_STREQ(cheapest(Coll::kAlltoall, 8, 1e8), "pairwise");
+  EXPECT_STREQ(cheapest(Coll::kScan, 256, 64), "recursive_doubling");
+  EXPECT_STREQ(cheapest(Coll::kScan, 8, 1e8), "linear");
 }
 
 std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
