@@ -61,6 +61,7 @@ const std::vector<std::string> kAllSet = {
     "UZIP_REPRODUCIBLE=yes",
     "UZIP_RANKS_PER_HOST=4",
     "UZIP_CODEC_THRESHOLD=12345",
+    "UZIP_TUNING_FILE=/tmp/a table",
     "UZIP_TIMEOUT=1.5",
     "UZIP_TIMEOUT_LIMIT=600",
     "UZIP_SPIN=0.25",
