@@ -40,6 +40,7 @@ const char* const kSchedHelp =
     "      --split          frames are made and sent in two parts\n"
     "  -i, --in-place       the result replaces the operands\n"
     "      --root RANK      the root, for the collectives that have one (0)\n"
+    "      --per-host N     ranks of one host, between which nothing is encoded (all are alike)\n"
     "  -r, --rank RANK      print, dot: this rank only\n"
     "  -m, --model MODEL    simulate, json, model: a model's name or a file, see uzip_model(5) "
     "(shm)\n"
@@ -187,7 +188,7 @@ struct Arguments {
   std::vector<std::string_view> words;
 };
 
-enum LongOption { kCounts = 256, kSplit, kRoot, kOneRound, kOrders, kSeed };
+enum LongOption { kCounts = 256, kSplit, kRoot, kPerHost, kOneRound, kOrders, kSeed };
 
 Status parse_option(int option, Arguments& arguments, SchedOptions& options) {
   constexpr size_t kMostOrders = 1000000;
@@ -216,6 +217,11 @@ Status parse_option(int option, Arguments& arguments, SchedOptions& options) {
     case kRoot: {
       UZIP_ASSIGN_OR_RETURN(const size_t root, number_of("--root", optarg, 0, kMostRanks));
       options.root = static_cast<int>(root);
+      return Status();
+    }
+    case kPerHost: {
+      UZIP_ASSIGN_OR_RETURN(const size_t ranks, number_of("--per-host", optarg, 1, kMostRanks));
+      options.per_host = static_cast<int>(ranks);
       return Status();
     }
     case 'm':
@@ -320,6 +326,7 @@ Shape SchedOptions::shape(Coll coll, int ranks, size_t count) const {
   Shape shape = even_shape(coll, ranks, count, in_place);
   if (!blocks.empty() && coll != Coll::kBarrier) shape.counts = blocks;
   if (is_rooted(coll)) shape.root = root;
+  for (int rank = 0; per_host > 0 && rank < ranks; ++rank) shape.hosts.push_back(rank / per_host);
   return shape;
 }
 
@@ -334,6 +341,7 @@ Result<SchedOptions> parse_sched_options(int argc, char** argv) {
       {"in-place", no_argument, nullptr, 'i'},
       {"rank", required_argument, nullptr, 'r'},
       {"root", required_argument, nullptr, kRoot},
+      {"per-host", required_argument, nullptr, kPerHost},
       {"model", required_argument, nullptr, 'm'},
       {"one-round", no_argument, nullptr, kOneRound},
       {"all", no_argument, nullptr, 'a'},

@@ -25,8 +25,9 @@ struct SchedOptions {
   bool one_round = false;  ///< simulate the call as one round
   bool split = false;
   bool in_place = false;
-  int root = 0;   ///< of a rooted collective
-  int rank = -1;  ///< -1: all
+  int root = 0;      ///< of a rooted collective
+  int per_host = 0;  ///< ranks of one host; 0: all ranks are alike
+  int rank = -1;     ///< -1: all
   int orders = 3;
   uint32_t seed = 1;
 

@@ -48,6 +48,16 @@ Result<MachineModel> load_model(const std::string& name) {
   return parse_machine_model(text, name);
 }
 
+// Which host each rank is on, if hosts have several ranks and there are several hosts: as the
+// library tells algorithms.
+std::vector<int> hosts_of(int ranks, const MachineModel& machine) {
+  const int per_host = static_cast<int>(machine.ranks_per_host);
+  std::vector<int> hosts;
+  for (int rank = 0; per_host > 1 && per_host < ranks && rank < ranks; ++rank)
+    hosts.push_back(rank / per_host);
+  return hosts;
+}
+
 Result<CallKind> kind_of(Coll coll) {
   for (int i = 1; i <= std::numeric_limits<uint8_t>::max(); ++i) {
     const CallKind kind = static_cast<CallKind>(i);
@@ -66,8 +76,10 @@ Result<CallModel> plan_call(const SchedOptions& options, const Algorithm& algori
       return error(UZIP_ERR_INVALID, "model %s has no codec %s for %s", machine.name.c_str(),
                    options.codec.c_str(), options.type->name);
   }
-  if (options.one_round || !options.blocks.empty()) {
-    const Shape shape = options.shape(algorithm.coll, ranks, count);
+  // Blocks of many sizes are not cut into rounds here.
+  if (options.one_round || !options.blocks.empty() || algorithm.coll == Coll::kAlltoallv) {
+    Shape shape = options.shape(algorithm.coll, ranks, count);
+    shape.hosts = hosts_of(ranks, machine);
     return one_round(algorithm, shape, codec ? options.form() : Form::kPlain, options.type->type,
                      codec);
   }
@@ -84,7 +96,9 @@ Result<CallModel> plan_call(const SchedOptions& options, const Algorithm& algori
   if (options.split) call.options.split_send = 1;
   const Config config;
   UZIP_ASSIGN_OR_RETURN(const Plan plan,
-                        Selector(config, link_facts(ranks <= machine.ranks_per_host, nullptr)).select(call));
+                        Selector(config, link_facts(ranks <= machine.ranks_per_host, nullptr),
+                                 hosts_of(ranks, machine))
+                            .select(call));
 
   CallModel model;
   model.algorithm = &algorithm;

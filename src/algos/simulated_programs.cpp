@@ -1,6 +1,7 @@
 #include "algos/simulated_programs.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 namespace uzip {
@@ -191,14 +192,16 @@ void even_out(Shape& shape) {
 }
 
 size_t buffer_elements(const Shape& shape, Slot slot, int rank) {
-  switch (shape.layout(slot, rank)) {
+  const Shape known = shape.of_rank(rank);
+  const std::vector<size_t>& counts = known.counts_of(slot);
+  switch (known.layout(slot, rank)) {
     case Layout::kNothing:
       return 0;
     case Layout::kOwnBlock:
-      return shape.counts[static_cast<size_t>(rank)];
+      return counts[static_cast<size_t>(rank)];
     case Layout::kVector:
     case Layout::kBlocks:
-      return shape.total();
+      return std::accumulate(counts.begin(), counts.end(), size_t{0});
   }
   return 0;
 }
@@ -220,8 +223,8 @@ double memory_slowdown(const CallModel& call, const MachineModel& machine, int h
   double bytes = 0;
   for (uint32_t kind : call.rounds)
     bytes += elements[kind] * static_cast<double>(datatype_size(call.type));
-  // Who walks again and again through more than fits loses what he will need next, so that twice the
-  // cache is as bad as any more.
+  // Who walks again and again through more than fits loses what he will need next, so that twice
+  // the cache is as bad as any more.
   const double missing = std::clamp(bytes / machine.cache - 1, 0.0, 1.0);
   return 1 + (machine.beyond - 1) * missing;
 }

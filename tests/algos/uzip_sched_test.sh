@@ -32,6 +32,8 @@ true_that() {
   shift
   if "$@"; then echo "ok - $name"; else cat "$work/out"; echo "not ok - $name"; status=1; fi
 }
+# column N: that column of the only line that is not a comment
+column() { awk -v n="$1" '!/^#/ { print $n }' "$work/out"; }
 # usage_error NAME STDERR_HAS ARGUMENT...: exit status 2, the text and the usage on standard error.
 usage_error() {
   name=$1 err=$2
@@ -57,6 +59,14 @@ if command -v dot >/dev/null 2>&1; then
   true_that "that Graphviz reads" dot -Tplain -o /dev/null "$work/out"
 fi
 
+expect "hosts are taken into account" 0 "hosts 0 0 1 1" "" \
+  "$sched" print allreduce:hierarchical -p 4 --per-host 2 -c lev
+expect "a hierarchy is simulated on its hosts" 0 "allreduce:hierarchical" "" \
+  "$sched" simulate allreduce:hierarchical -p 512 -n 1M -m nvlink
+hierarchical=$(column 5)
+expect "as is a ring" 0 "allreduce:ring" "" "$sched" simulate allreduce:ring -p 512 -n 1M -m nvlink
+true_that "which takes longer" awk "BEGIN { exit !($(column 5) > $hierarchical) }"
+expect "every algorithm can be simulated" 0 "allreduce:ring" "" "$sched" simulate --all -p 6 -n 1K
 expect "verify --all proves every algorithm" 0 "proved" "" "$sched" verify --all -p 5
 "$sched" verify --all -p 2 | awk '{ sub(/,/, "", $2); print $2 }' | sort >"$work/proved"
 "$top_builddir/tools/uzip_info" -a | awk '/^[a-z]/ { print $1 ":" $2 }' | sort >"$work/known"
@@ -79,8 +89,6 @@ expect "model prints one" 0 "uzip-cost-model 1" "" "$sched" model -m rdma100
 cp "$work/out" "$work/mine.model"
 expect "which can be read back" 0 "uzip-cost-model 1" "" "$sched" model -m "$work/mine.model"
 true_that "unchanged" cmp "$work/out" "$work/mine.model"
-# column N: that column of the only line that is not a comment
-column() { awk -v n="$1" '!/^#/ { print $n }' "$work/out"; }
 expect "simulate predicts a time" 0 "allreduce:ring" "" "$sched" simulate allreduce:ring -p 8 -n 1M -m rdma100
 time_at_100=$(column 5)
 expect "simulate takes a file" 0 "allreduce:ring" "" "$sched" simulate allreduce:ring -p 8 -n 1M -m "$work/mine.model"
