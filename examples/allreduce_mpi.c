@@ -24,7 +24,8 @@ int main(int argc, char **argv)
   uzip_comm_t comm;
   uzip_options_t options = UZIP_OPTIONS_INIT;
   uzip_coll_info_t info = {sizeof(info), NULL, NULL, 0, 0, 0};
-  uzip_coll_args_t args = {sizeof(args), UZIP_ALLREDUCE, NULL, NULL, 0, NULL, UZIP_FP32, UZIP_SUM, NULL, NULL, 0, NULL, NULL, NULL};
+  uzip_coll_args_t args = {sizeof(args), UZIP_ALLREDUCE, NULL, NULL, 0, NULL, UZIP_FP32, UZIP_SUM, NULL, NULL,
+                           0, NULL, NULL, NULL, NULL};
   float *values;
   size_t i, wrong = 0;
   int rank, size;

@@ -15,6 +15,9 @@
  *   Bits       All ranks receive the same bits; the same call gives the same bits in every run, with
  *              compression on or off. Moves keep every bit pattern (NaN payloads, -0, denormals). A NaN
  *              that a reduction yields is the type's canonical quiet NaN.
+ *   Structs    that grow in later versions begin with struct_size, to be set to their sizeof, with the rest set to
+ *              zero or by an _INIT macro. A program built with an older or a newer header works, unless it sets
+ *              something that the library does not know yet (UZIP_ERR_UNSUPPORTED).
  *   Errors     Every fallible call returns a uzip_status_t; uzip_last_error() tells the rest in one
  *              sentence. On error the contents of the destination are unspecified. The library never
  *              aborts or exits.
@@ -103,11 +106,29 @@ typedef enum uzip_op {
   UZIP_PROD = 1,
   UZIP_MIN = 2,
   UZIP_MAX = 3,
-  UZIP_AVG = 4
+  UZIP_AVG = 4,
+  UZIP_OP_USER = 0x40000000 /* from here on: user-defined, made by uzip_op_create() */
 } uzip_op_t;
 
-/* Name, "sum"; "unknown" for an unknown operation. Static. */
+/* Name, "sum"; "user-defined"; "unknown" for an unknown operation. Static. */
 UZIP_API const char *uzip_op_name(uzip_op_t op);
+
+/* A reduction of one's own: accumulator[i] = accumulator[i] op operand[i], i < count, for elements of `dtype`. It must
+ * be associative, and the same function on all ranks. The elements of `accumulator` stand for lower ranks than those
+ * of `operand`; the two do not overlap. It is called with pieces of any length, by whichever thread is inside the
+ * library for a communicator of the same job, for one piece at a time in each job. It must not call the library. If
+ * it throws a C++ exception, the call fails with UZIP_ERR_INVALID. */
+typedef void (*uzip_op_function_t)(void *accumulator, const void *operand, size_t count, uzip_dtype_t dtype,
+                                   void *context);
+
+/* Makes an operation for all reductions of this process. Operations that are not `commutative` are applied in the
+ * order of the ranks: by algorithms that keep it, UZIP_ERR_UNSUPPORTED if another one is asked for. `context` is
+ * passed on to the function and must live as long as the operation is used. All ranks pass an operation of their own
+ * with the same function and flag to a call. Any thread. */
+UZIP_API uzip_status_t uzip_op_create(uzip_op_function_t function, int commutative, void *context, uzip_op_t *op);
+/* Frees the operation; calls and persistent operations that were made with it keep it. Any thread. *op becomes
+ * UZIP_OP_USER, which is no operation. */
+UZIP_API uzip_status_t uzip_op_free(uzip_op_t *op);
 
 /* ---- Communicators ----------------------------------------------------------------------------- */
 
@@ -161,6 +182,9 @@ UZIP_API uzip_status_t uzip_comm_free(uzip_comm_t *comm);
 
 /* ---- Collectives ------------------------------------------------------------------------------- */
 
+/* Each in three forms: uzip_X() returns when it is done; uzip_iX() returns a request at once, for uzip_wait();
+ * uzip_X_init() makes a persistent operation, for uzip_start(). */
+
 typedef enum uzip_coll {
   UZIP_ALLREDUCE = 0,
   UZIP_REDUCE_SCATTER = 1,
@@ -177,7 +201,8 @@ typedef enum uzip_coll {
   UZIP_ALLTOALL = 12,
   UZIP_ALLTOALLV = 13,
   UZIP_SCAN = 14,
-  UZIP_EXSCAN = 15
+  UZIP_EXSCAN = 15,
+  UZIP_NEIGHBOR_ALLTOALLV = 32
 } uzip_coll_t;
 
 /* dst[i] = op over all ranks of src[i], i < count, on every rank. `count` elements in both buffers.
@@ -186,6 +211,8 @@ UZIP_API uzip_status_t uzip_allreduce(const void *src, void *dst, size_t count, 
                                       uzip_op_t op, uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_iallreduce(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
                                        uzip_op_t op, uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_allreduce_init(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                           uzip_op_t op, uzip_comm_t comm, uzip_request_t *request);
 
 /* Block r of the element-wise reduction goes to rank r: dst[i] = op over all ranks of src[rank * count + i],
  * i < count. `src` holds size * count elements, `dst` count.
@@ -195,6 +222,8 @@ UZIP_API uzip_status_t uzip_reduce_scatter(const void *src, void *dst, size_t co
                                            uzip_op_t op, uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_ireduce_scatter(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
                                             uzip_op_t op, uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_reduce_scatter_init(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                                uzip_op_t op, uzip_comm_t comm, uzip_request_t *request);
 /* The same with a block of counts[r] elements for rank r, stored one after another. `counts` has `size`
  * entries, equal on all ranks; it is read before the call returns. */
 UZIP_API uzip_status_t uzip_reduce_scatterv(const void *src, void *dst, const size_t *counts,
@@ -202,6 +231,8 @@ UZIP_API uzip_status_t uzip_reduce_scatterv(const void *src, void *dst, const si
 UZIP_API uzip_status_t uzip_ireduce_scatterv(const void *src, void *dst, const size_t *counts,
                                              uzip_dtype_t dtype, uzip_op_t op, uzip_comm_t comm,
                                              uzip_request_t *request);
+UZIP_API uzip_status_t uzip_reduce_scatterv_init(const void *src, void *dst, const size_t *counts, uzip_dtype_t dtype,
+                                                 uzip_op_t op, uzip_comm_t comm, uzip_request_t *request);
 
 /* dst[r * count + i] = rank r's src[i], i < count, on every rank. `dst` holds size * count elements.
  * In place: src == UZIP_IN_PLACE or src == dst + rank * count elements. */
@@ -209,17 +240,50 @@ UZIP_API uzip_status_t uzip_allgather(const void *src, void *dst, size_t count, 
                                       uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_iallgather(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
                                        uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_allgather_init(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                           uzip_comm_t comm, uzip_request_t *request);
 /* The same with counts[r] elements from rank r, stored one after another in rank order; `src` holds
  * counts[rank] elements. `counts` has `size` entries, equal on all ranks. */
 UZIP_API uzip_status_t uzip_allgatherv(const void *src, void *dst, const size_t *counts,
                                        uzip_dtype_t dtype, uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_iallgatherv(const void *src, void *dst, const size_t *counts,
                                         uzip_dtype_t dtype, uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_allgatherv_init(const void *src, void *dst, const size_t *counts, uzip_dtype_t dtype,
+                                            uzip_comm_t comm, uzip_request_t *request);
+
+/* One rank's part of an exchange with neighbours, such as the halos of a field that is distributed over the ranks:
+ * what it sends to whom and what it receives from whom. Set the unused rest to zero. */
+typedef struct uzip_neighbors {
+  size_t struct_size;         /* sizeof(uzip_neighbors_t) */
+  int dest_count;             /* blocks to send */
+  int source_count;           /* blocks to receive */
+  const int *dests;           /* [dest_count] rank that block i goes to; also this rank, or one several times */
+  const size_t *send_counts;  /* [dest_count] elements in block i */
+  const size_t *send_offsets; /* [dest_count] where it begins in src, in elements; NULL: one after another */
+  const int *sources;         /* [source_count] rank that block i comes from */
+  const size_t *recv_counts;  /* [source_count] elements in block i */
+  const size_t *recv_offsets; /* [source_count] where it goes in dst, in elements; NULL: one after another */
+} uzip_neighbors_t;
+
+/* Sends a block to each destination and puts the block of each source straight into its place in dst. Collective:
+ * also a rank without neighbours calls it. Both ends of a block must give it the same size, zero included; of
+ * several blocks between two ranks, the k-th sent is the k-th received. `src` and `dst` may be the same array, or
+ * overlap, as long as the place of a received block overlaps no other block's. `neighbors` and its arrays are read
+ * before the call returns. */
+UZIP_API uzip_status_t uzip_neighbor_alltoallv(const void *src, void *dst, const uzip_neighbors_t *neighbors,
+                                               uzip_dtype_t dtype, uzip_comm_t comm);
+UZIP_API uzip_status_t uzip_ineighbor_alltoallv(const void *src, void *dst, const uzip_neighbors_t *neighbors,
+                                                uzip_dtype_t dtype, uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_neighbor_alltoallv_init(const void *src, void *dst,
+                                                    const uzip_neighbors_t *neighbors, uzip_dtype_t dtype,
+                                                    uzip_comm_t comm, uzip_request_t *request);
 
 /* Copies the root's `count` elements of `buffer` to the `buffer` of every rank. `root` is equal on all ranks. */
 UZIP_API uzip_status_t uzip_bcast(void *buffer, size_t count, uzip_dtype_t dtype, int root, uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_ibcast(void *buffer, size_t count, uzip_dtype_t dtype, int root, uzip_comm_t comm,
                                    uzip_request_t *request);
+UZIP_API uzip_status_t uzip_bcast_init(void *buffer, size_t count, uzip_dtype_t dtype, int root,
+                                       uzip_comm_t comm, uzip_request_t *request);
 
 /* dst[i] = op over all ranks of src[i], i < count, on the rank `root`, which is equal on all ranks; the others' `dst`
  * is not used. In place: on the root, src == UZIP_IN_PLACE or src == dst. */
@@ -227,6 +291,8 @@ UZIP_API uzip_status_t uzip_reduce(const void *src, void *dst, size_t count, uzi
                                    int root, uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_ireduce(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
                                     int root, uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_reduce_init(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                        uzip_op_t op, int root, uzip_comm_t comm, uzip_request_t *request);
 
 /* On the rank `root`: dst[r * count + i] = rank r's src[i], i < count. `root` and `count` are equal on all ranks; the
  * others' `dst` is not used. In place: on the root, src == UZIP_IN_PLACE or src == dst + root * count elements. */
@@ -234,6 +300,8 @@ UZIP_API uzip_status_t uzip_gather(const void *src, void *dst, size_t count, uzi
                                    uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_igather(const void *src, void *dst, size_t count, uzip_dtype_t dtype, int root,
                                     uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_gather_init(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                        int root, uzip_comm_t comm, uzip_request_t *request);
 /* The same with blocks of different sizes: each rank sends `count` elements; on the root, counts[r] is that of rank r,
  * which goes to dst + displs[r] elements. `displs` may be NULL: the blocks stand one after another. `dst`, `counts` and
  * `displs` are looked at on the root only, before the call returns. In place: on the root, src == UZIP_IN_PLACE. */
@@ -242,6 +310,9 @@ UZIP_API uzip_status_t uzip_gatherv(const void *src, size_t count, void *dst, co
 UZIP_API uzip_status_t uzip_igatherv(const void *src, size_t count, void *dst, const size_t *counts,
                                      const size_t *displs, uzip_dtype_t dtype, int root, uzip_comm_t comm,
                                      uzip_request_t *request);
+UZIP_API uzip_status_t uzip_gatherv_init(const void *src, size_t count, void *dst, const size_t *counts,
+                                         const size_t *displs, uzip_dtype_t dtype, int root,
+                                         uzip_comm_t comm, uzip_request_t *request);
 
 /* dst[i] = the root's src[rank * count + i], i < count, on every rank. `root` and `count` are equal on all ranks; the
  * others' `src` is not used. In place: on the root, dst == UZIP_IN_PLACE (its own block stays where it is) or
@@ -250,6 +321,8 @@ UZIP_API uzip_status_t uzip_scatter(const void *src, void *dst, size_t count, uz
                                     uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_iscatter(const void *src, void *dst, size_t count, uzip_dtype_t dtype, int root,
                                      uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_scatter_init(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                         int root, uzip_comm_t comm, uzip_request_t *request);
 /* The same with blocks of different sizes: each rank receives `count` elements; on the root, counts[r] is that of rank
  * r, which comes from src + displs[r] elements. `displs` may be NULL: the blocks stand one after another. `src`,
  * `counts` and `displs` are looked at on the root only, the last two before the call returns. In place: on the root,
@@ -259,6 +332,9 @@ UZIP_API uzip_status_t uzip_scatterv(const void *src, const size_t *counts, cons
 UZIP_API uzip_status_t uzip_iscatterv(const void *src, const size_t *counts, const size_t *displs, void *dst,
                                       size_t count, uzip_dtype_t dtype, int root, uzip_comm_t comm,
                                       uzip_request_t *request);
+UZIP_API uzip_status_t uzip_scatterv_init(const void *src, const size_t *counts, const size_t *displs,
+                                          void *dst, size_t count, uzip_dtype_t dtype, int root,
+                                          uzip_comm_t comm, uzip_request_t *request);
 
 /* dst[r * count + i] = rank r's src[rank * count + i], i < count: every rank has a block for every rank. Both buffers
  * hold size * count elements. In place: src == UZIP_IN_PLACE or src == dst. */
@@ -266,6 +342,8 @@ UZIP_API uzip_status_t uzip_alltoall(const void *src, void *dst, size_t count, u
                                      uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_ialltoall(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
                                       uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_alltoall_init(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                          uzip_comm_t comm, uzip_request_t *request);
 /* The same with blocks of different sizes: src_counts[r] elements at src + src_displs[r] go to rank r, and counts[r]
  * elements from rank r to dst + displs[r]. What one rank sends another has the size that the other expects. Each array
  * has one entry for each rank and is read before the call returns; displacements are in elements and may be NULL: the
@@ -277,6 +355,10 @@ UZIP_API uzip_status_t uzip_alltoallv(const void *src, const size_t *src_counts,
 UZIP_API uzip_status_t uzip_ialltoallv(const void *src, const size_t *src_counts, const size_t *src_displs,
                                        void *dst, const size_t *counts, const size_t *displs,
                                        uzip_dtype_t dtype, uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_alltoallv_init(const void *src, const size_t *src_counts,
+                                           const size_t *src_displs, void *dst, const size_t *counts,
+                                           const size_t *displs, uzip_dtype_t dtype, uzip_comm_t comm,
+                                           uzip_request_t *request);
 
 /* dst[i] = op over ranks 0 to this one of src[i], i < count; exscan: over the ranks before this one, and `dst` of rank
  * 0 is not used. `op` is not UZIP_AVG. In place: src == UZIP_IN_PLACE or src == dst. */
@@ -284,14 +366,19 @@ UZIP_API uzip_status_t uzip_scan(const void *src, void *dst, size_t count, uzip_
                                  uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_iscan(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
                                   uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_scan_init(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                      uzip_op_t op, uzip_comm_t comm, uzip_request_t *request);
 UZIP_API uzip_status_t uzip_exscan(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
                                    uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_iexscan(const void *src, void *dst, size_t count, uzip_dtype_t dtype, uzip_op_t op,
                                     uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_exscan_init(const void *src, void *dst, size_t count, uzip_dtype_t dtype,
+                                        uzip_op_t op, uzip_comm_t comm, uzip_request_t *request);
 
 /* Returns after all ranks have called it. */
 UZIP_API uzip_status_t uzip_barrier(uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_ibarrier(uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_barrier_init(uzip_comm_t comm, uzip_request_t *request);
 
 /* ---- Point to point ---------------------------------------------------------------------------- */
 
@@ -301,12 +388,16 @@ UZIP_API uzip_status_t uzip_send(const void *src, size_t count, uzip_dtype_t dty
                                  uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_isend(const void *src, size_t count, uzip_dtype_t dtype, int dest, int tag,
                                   uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_send_init(const void *src, size_t count, uzip_dtype_t dtype, int dest,
+                                      int tag, uzip_comm_t comm, uzip_request_t *request);
 /* Receives exactly `count` elements from rank `source`. Another count or type on the sender's side is
  * UZIP_ERR_MISMATCH, on this side only. */
 UZIP_API uzip_status_t uzip_recv(void *dst, size_t count, uzip_dtype_t dtype, int source, int tag,
                                  uzip_comm_t comm);
 UZIP_API uzip_status_t uzip_irecv(void *dst, size_t count, uzip_dtype_t dtype, int source, int tag,
                                   uzip_comm_t comm, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_recv_init(void *dst, size_t count, uzip_dtype_t dtype, int source, int tag,
+                                      uzip_comm_t comm, uzip_request_t *request);
 /* Sends and receives at the same time; the two may have different counts and peers. */
 UZIP_API uzip_status_t uzip_sendrecv(const void *src, size_t src_count, int dest, int send_tag, void *dst,
                                      size_t dst_count, int source, int recv_tag, uzip_dtype_t dtype,
@@ -324,6 +415,46 @@ UZIP_API uzip_status_t uzip_test(uzip_request_t *request, int *done);
 /* Waits for all `n` requests, in any order of completion. `statuses` may be NULL or has n entries. Returns
  * UZIP_OK, or the first (lowest index) failing status. */
 UZIP_API uzip_status_t uzip_waitall(size_t n, uzip_request_t *requests, uzip_status_t *statuses);
+
+/* ---- Persistent operations --------------------------------------------------------------------- */
+
+/* A call with its plan, buffers and memory made once, by an uzip_..._init() function: each start is then cheaper
+ * than the nonblocking call, and allocates nothing. `init` is local: it communicates with nobody. Every start is a
+ * call like any other, in order with the other calls on the communicator: ranks may mix persistent operations and
+ * plain calls. It uses the elements that are in the buffers then.
+ *
+ * uzip_wait(), uzip_test() and uzip_waitall() end a started operation, but keep the request, which can be started
+ * again, also after an error; of one that is not started they return UZIP_OK at once. */
+
+/* Starts a persistent operation that is not in flight. After the communicator was freed: UZIP_ERR_INVALID. */
+UZIP_API uzip_status_t uzip_start(uzip_request_t *request);
+/* Starts `n` of them, in order. Returns UZIP_OK or the first (lowest index) failing status; the others have been
+ * started all the same. */
+UZIP_API uzip_status_t uzip_startall(size_t n, uzip_request_t *requests);
+/* Frees a persistent operation that is not in flight and sets *request to UZIP_REQUEST_NULL; a null request is
+ * allowed. Other requests are freed by waiting for them: UZIP_ERR_INVALID. */
+UZIP_API uzip_status_t uzip_request_free(uzip_request_t *request);
+
+/* ---- Groups ------------------------------------------------------------------------------------ */
+
+/* Several calls as one. Between uzip_group_start() and uzip_group_end(), the blocking calls of this thread
+ * (uzip_send(), uzip_recv(), uzip_sendrecv() and the collectives) are checked and collected instead of carried out;
+ * the end starts all of them and waits for all of them. So sends and receives, also to and from oneself, can be
+ * written in any order without deadlock. The meaning is ncclGroupStart()'s, but for the following:
+ *   - Buffers belong to the library from the call until the end of the group; arrays of counts only during the call.
+ *   - Receives are started first. Sends and collectives are started in the order of the calls.
+ *   - An error of a collected call is returned by that call and again by the end, which then starts nothing.
+ *   - Nonblocking calls and uzip_start() are not collected: they start at once. Communicators cannot be made or
+ *     freed while a group is open (UZIP_ERR_INVALID), and all calls of a group must be on communicators that come
+ *     from one another by uzip_comm_dup() and uzip_comm_split().
+ *   - Groups are a thread's own, and nest: only the end of the outermost one starts and waits, the inner ones return
+ *     UZIP_OK at once. */
+UZIP_API uzip_status_t uzip_group_start(void);
+/* Ends the group. Returns UZIP_OK, or the first failing status in the order of starting. */
+UZIP_API uzip_status_t uzip_group_end(void);
+/* Starts what was collected and returns one request for all of it; UZIP_REQUEST_NULL, which is complete, at the end
+ * of an inner or an empty group, and after an error. */
+UZIP_API uzip_status_t uzip_igroup_end(uzip_request_t *request);
 
 /* ---- Options per call -------------------------------------------------------------------------- */
 
@@ -367,6 +498,7 @@ typedef struct uzip_coll_args {
   const size_t *displs;
   const size_t *src_counts;
   const size_t *src_displs;
+  const uzip_neighbors_t *neighbors; /* UZIP_NEIGHBOR_ALLTOALLV only */
 } uzip_coll_args_t;
 
 /* Runs a collective to its end. */
@@ -374,15 +506,25 @@ UZIP_API uzip_status_t uzip_coll_run(const uzip_coll_args_t *args, uzip_comm_t c
 /* Starts a collective. `args` (and `options`, `counts`) are read before the call returns. */
 UZIP_API uzip_status_t uzip_coll_start(const uzip_coll_args_t *args, uzip_comm_t comm,
                                        uzip_request_t *request);
+/* Makes a persistent operation of a collective. `args` (and `options`, `counts`) are read before the call returns;
+ * `info` is filled in whenever the operation completes. */
+UZIP_API uzip_status_t uzip_coll_init(const uzip_coll_args_t *args, uzip_comm_t comm,
+                                      uzip_request_t *request);
 
-/* uzip_isend and uzip_irecv with options (codec, chunk_bytes, split_send; not algorithm), which must be equal on
+/* Sends and receives with options (codec, chunk_bytes, split_send; not algorithm), which must be equal on
  * both sides. */
 UZIP_API uzip_status_t uzip_isend_options(const void *src, size_t count, uzip_dtype_t dtype, int dest,
                                           int tag, uzip_comm_t comm, const uzip_options_t *options,
                                           uzip_coll_info_t *info, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_send_init_options(const void *src, size_t count, uzip_dtype_t dtype, int dest,
+                                              int tag, uzip_comm_t comm, const uzip_options_t *options,
+                                              uzip_coll_info_t *info, uzip_request_t *request);
 UZIP_API uzip_status_t uzip_irecv_options(void *dst, size_t count, uzip_dtype_t dtype, int source, int tag,
                                           uzip_comm_t comm, const uzip_options_t *options,
                                           uzip_coll_info_t *info, uzip_request_t *request);
+UZIP_API uzip_status_t uzip_recv_init_options(void *dst, size_t count, uzip_dtype_t dtype, int source,
+                                              int tag, uzip_comm_t comm, const uzip_options_t *options,
+                                              uzip_coll_info_t *info, uzip_request_t *request);
 
 /* ---- Frames in memory -------------------------------------------------------------------------- */
 

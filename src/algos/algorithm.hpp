@@ -49,6 +49,8 @@ struct Algorithm {
   /// Predicted time of the whole call for `bytes` in total() elements.
   double (*cost)(const Shape& shape, double bytes, const CostModel& model);
   Order order = Order::kMoves;
+  /// A reduction combines the ranks' values in rank order, for operations that are not commutative.
+  bool in_rank_order = false;
 };
 
 std::span<const Algorithm* const> algorithms();

@@ -51,6 +51,7 @@ extern const Algorithm allreduce_one_shot = {
     build,
     cost,
     Order::kRanks,
+    /*in_rank_order=*/true,
 };
 
 }  // namespace uzip

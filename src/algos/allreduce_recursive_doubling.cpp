@@ -73,6 +73,7 @@ extern const Algorithm allreduce_recursive_doubling = {
     build,
     cost,
     Order::kFixed,
+    /*in_rank_order=*/true,
 };
 
 }  // namespace uzip

@@ -60,6 +60,7 @@ extern const Algorithm allreduce_two_shot = {
     build,
     cost,
     Order::kRanks,
+    /*in_rank_order=*/true,
 };
 
 }  // namespace uzip

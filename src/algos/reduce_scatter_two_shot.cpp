@@ -52,6 +52,7 @@ extern const Algorithm reduce_scatter_two_shot = {
     build,
     cost,
     Order::kRanks,
+    /*in_rank_order=*/true,
 };
 
 }  // namespace uzip

@@ -63,6 +63,7 @@ extern const Algorithm reduce_two_shot = {
     build,
     cost,
     Order::kRanks,
+    /*in_rank_order=*/true,
 };
 
 }  // namespace uzip

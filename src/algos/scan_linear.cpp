@@ -56,12 +56,14 @@ extern const Algorithm scan_linear = {
     "linear",  Coll::kScan, kSummary, [](const Shape& shape) { return shape.coll == Coll::kScan; },
     build,     cost,
     Order::kFixed,
+    /*in_rank_order=*/true,
 };
 
 extern const Algorithm exscan_linear = {
     "linear",  Coll::kExscan, kSummary, [](const Shape& shape) { return shape.coll == Coll::kExscan; },
     build,     cost,
     Order::kFixed,
+    /*in_rank_order=*/true,
 };
 
 }  // namespace uzip

@@ -1,5 +1,7 @@
 #include "comm/bootstrap.hpp"
 
+#include "comm/struct_size.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -74,10 +76,10 @@ std::vector<std::string> split_lines(const std::vector<std::byte>& bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<Bootstrap>> make_oob_bootstrap(const uzip_oob_t& oob) {
-  if (oob.struct_size != sizeof oob)
-    return error(UZIP_ERR_INVALID, "uzip_oob_t.struct_size is %zu; it must be sizeof(uzip_oob_t) = %zu",
-                 oob.struct_size, sizeof oob);
+Result<std::unique_ptr<Bootstrap>> make_oob_bootstrap(const uzip_oob_t& user) {
+  uzip_oob_t storage = {};
+  UZIP_ASSIGN_OR_RETURN(const uzip_oob_t* const read, read_struct(user, "uzip_oob_t", kFirstOobBytes, storage));
+  const uzip_oob_t& oob = *read;
   if (oob.size < 1 || oob.rank < 0 || oob.rank >= oob.size)
     return error(UZIP_ERR_INVALID, "rank %d of %d does not exist; ranks are 0 to size - 1", oob.rank, oob.size);
   if (!oob.allgather) return error(UZIP_ERR_INVALID, "uzip_oob_t.allgather is NULL");

@@ -5,6 +5,8 @@
 #include "comm/api_guard.hpp"
 #include "comm/handle_table.hpp"
 #include "comm/job.hpp"
+#include "comm/struct_size.hpp"
+#include "comm/user_op.hpp"
 
 #include <uzipcoll/uzipcoll.h>
 
@@ -13,25 +15,34 @@
 namespace uzip {
 namespace {
 
-/// A nonblocking call that the user has not waited for yet. Keeps the engine alive.
-struct PendingRequest {
-  std::shared_ptr<Engine> engine;
-  Request* request = nullptr;
-};
-
-// The handles of the process. Deliberately never destroyed: programs free communicators in atexit handlers.
+// Deliberately never destroyed: programs free communicators in atexit handlers.
 HandleTable<CommunicatorHandle>& communicators() {
   static auto* table = new HandleTable<CommunicatorHandle>;
-  return *table;
-}
-HandleTable<PendingRequest>& requests() {
-  static auto* table = new HandleTable<PendingRequest>;
   return *table;
 }
 
 std::string& last_error() {
   thread_local std::string text;
   return text;
+}
+
+/// Communicators aren't made or freed while the calls of a group wait for its end.
+Status check_no_group() {
+  if (!CallGroup::of_thread().open()) return Status();
+  return error(UZIP_ERR_INVALID, "a group is open in this thread; end it first (uzip_group_end)");
+}
+
+Status create(Result<std::unique_ptr<Bootstrap>> bootstrap, const Config& config, uzip_comm_t* comm) {
+  if (!bootstrap.ok()) return bootstrap.status();
+  UZIP_ASSIGN_OR_RETURN(*comm, publish(create_world(**bootstrap, config)));
+  return Status();
+}
+
+}  // namespace
+
+uzip_status_t report(const Status& status) {
+  if (!status.ok()) last_error() = status.message();
+  return status.code();
 }
 
 Result<CommunicatorHandle*> find(uzip_comm_t comm) {
@@ -48,108 +59,55 @@ Result<uzip_comm_t> publish(Result<CommunicatorHandle> made) {
   return reinterpret_cast<uzip_comm_t>(handle);
 }
 
-Status create(Result<std::unique_ptr<Bootstrap>> bootstrap, const Config& config, uzip_comm_t* comm) {
-  if (!bootstrap.ok()) return bootstrap.status();
-  UZIP_ASSIGN_OR_RETURN(*comm, publish(create_world(**bootstrap, config)));
-  return Status();
-}
+// ---- Calls -----------------------------------------------------------------------------------------------
 
-/// Starts the call that `validate` describes and waits for it.
-template <class Validate>
-Status run(uzip_comm_t comm, const Validate& validate) {
-  UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
-  Result<CollArgs> args = validate(handle->comm->context());
-  if (!args.ok()) return args.status();
-  Engine& engine = *handle->engine;
+Status run_validated(CommunicatorHandle& handle, CollArgs&& args) {
+  Engine& engine = *handle.engine;
   std::unique_lock lock(engine.mutex());
-  UZIP_ASSIGN_OR_RETURN(Request* const request, handle->comm->start(std::move(*args)));
+  UZIP_ASSIGN_OR_RETURN(Request* const request, handle.comm->start(std::move(args)));
   engine.wait(*request, lock);
   const Status status = request->status();
   engine.release(request);
   return status;
 }
 
-/// Starts the call that `validate` describes and returns its request.
-template <class Validate>
-Status start(uzip_comm_t comm, uzip_request_t* out, const Validate& validate) {
-  if (!out) return null_pointer("request");
-  *out = UZIP_REQUEST_NULL;
-  UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
-  UZIP_ASSIGN_OR_RETURN(CollArgs args, validate(handle->comm->context()));
-  std::unique_lock lock(handle->engine->mutex());
-  UZIP_ASSIGN_OR_RETURN(Request* const request, handle->comm->start(std::move(args)));
-  handle->engine->progress();
-  if (!request->ended() && request->is_long()) handle->engine->progress_in_background();
-  const uintptr_t number = requests().add({handle->engine, request});
-  if (!number) {
-    request->fail(error(UZIP_ERR_NO_MEMORY, "too many requests; wait for some"));
-    handle->engine->release(request);
-    return request->status();
-  }
-  *out = reinterpret_cast<uzip_request_t>(number);
-  return Status();
+Status start_validated(CommunicatorHandle& handle, CollArgs&& args, uzip_request_t* request) {
+  const std::lock_guard lock(handle.engine->mutex());
+  UZIP_ASSIGN_OR_RETURN(Request* const started, handle.comm->start(std::move(args)));
+  Operation operation(handle.engine, started);
+  operation.move();
+  return publish(std::move(operation), request);
 }
 
-Result<PendingRequest*> find(uzip_request_t* request) {
-  if (PendingRequest* pending = requests().get(reinterpret_cast<uintptr_t>(*request))) return pending;
-  return error(UZIP_ERR_INVALID, "the request is not valid: completed already, or never started");
-}
-
-/// Ends a done request; the engine may end with it, so the lock must not be held.
-Status end(uzip_request_t* request, std::unique_lock<std::mutex>& lock) {
-  const std::optional<PendingRequest> pending = requests().remove(reinterpret_cast<uintptr_t>(*request));
-  *request = UZIP_REQUEST_NULL;
-  const Status status = pending->request->status();
-  pending->engine->release(pending->request);
-  lock.unlock();
-  return status;
-}
-
-/// Gives up an operation that this rank has just started and nobody else can miss.
-void cancel(uzip_request_t* request) {
-  PendingRequest* const pending = requests().get(reinterpret_cast<uintptr_t>(*request));
-  if (!pending) return;
-  std::unique_lock lock(pending->engine->mutex());
-  pending->request->fail(error(UZIP_ERR_INVALID, "given up"), false);
-  pending->engine->wait(*pending->request, lock);
-  (void)end(request, lock);
-}
-
-Status wait(uzip_request_t* request) {
-  if (!request) return null_pointer("request");
-  if (*request == UZIP_REQUEST_NULL) return Status();
-  UZIP_ASSIGN_OR_RETURN(PendingRequest* const pending, find(request));
-  std::unique_lock lock(pending->engine->mutex());
-  pending->engine->wait(*pending->request, lock);
-  return end(request, lock);
+Status init_validated(uzip_comm_t comm, CommunicatorHandle& handle, CollArgs&& args, uzip_request_t* request) {
+  const std::lock_guard lock(handle.engine->mutex());
+  UZIP_ASSIGN_OR_RETURN(Operation operation, Operation::persistent(comm, handle, std::move(args)));
+  return publish(std::move(operation), request);
 }
 
 Result<CollArgs> with_info(Result<CollArgs> args, uzip_coll_info_t* info) {
   if (args.ok() && info) {
-    if (info->struct_size != sizeof *info)
-      return error(UZIP_ERR_INVALID, "uzip_coll_info_t.struct_size is %zu; it must be %zu", info->struct_size,
-                   sizeof *info);
+    UZIP_RETURN_IF_ERROR(check_written_struct(*info, "uzip_coll_info_t", kFirstCollInfoBytes));
     args->info = info;
   }
   return args;
 }
 
-}  // namespace
-
-uzip_status_t report(const Status& status) {
-  if (!status.ok()) last_error() = status.message();
-  return status.code();
-}
-
 uzip_status_t run_collective(const uzip_coll_args_t& args, uzip_comm_t comm) {
   return guarded([&] {
-    return run(comm, [&](const CallContext& context) { return validate_collective(args, context); });
+    return run_call(comm, [&](const CallContext& context) { return validate_collective(args, context); });
   });
 }
 
 uzip_status_t start_collective(const uzip_coll_args_t& args, uzip_comm_t comm, uzip_request_t* request) {
   return guarded([&] {
-    return start(comm, request, [&](const CallContext& context) { return validate_collective(args, context); });
+    return start_call(comm, request, [&](const CallContext& context) { return validate_collective(args, context); });
+  });
+}
+
+uzip_status_t init_collective(const uzip_coll_args_t& args, uzip_comm_t comm, uzip_request_t* request) {
+  return guarded([&] {
+    return init_call(comm, request, [&](const CallContext& context) { return validate_collective(args, context); });
   });
 }
 
@@ -191,7 +149,31 @@ const char* uzip_dtype_name(uzip_dtype_t dtype) {
   return is_datatype(dtype) ? datatype_info(dtype).name : "unknown";
 }
 
-const char* uzip_op_name(uzip_op_t op) { return is_reduce_op(op) ? reduce_op_name(op) : "unknown"; }
+const char* uzip_op_name(uzip_op_t op) {
+  if (is_reduce_op(op)) return reduce_op_name(op);
+  return find_user_op(op) ? "user-defined" : "unknown";
+}
+
+uzip_status_t uzip_op_create(uzip_op_function_t function, int commutative, void* context, uzip_op_t* op) {
+  return guarded([&]() -> Status {
+    if (!op) return null_pointer("op");
+    *op = UZIP_OP_USER;
+    if (!function) return null_pointer("function");
+    UZIP_ASSIGN_OR_RETURN(*op, add_user_op({function, context, commutative != 0}));
+    return Status();
+  });
+}
+
+uzip_status_t uzip_op_free(uzip_op_t* op) {
+  return guarded([&]() -> Status {
+    if (!op) return null_pointer("op");
+    if (!remove_user_op(*op))
+      return error(UZIP_ERR_INVALID, "%d is no user-defined operation: freed already, or never created",
+                   static_cast<int>(*op));
+    *op = UZIP_OP_USER;
+    return Status();
+  });
+}
 
 // ---- Communicators ---------------------------------------------------------------------------------------
 
@@ -200,6 +182,7 @@ uzip_status_t uzip_comm_create(const uzip_oob_t* oob, uzip_comm_t* comm) {
     if (!comm) return null_pointer("comm");
     *comm = nullptr;
     if (!oob) return null_pointer("oob");
+    UZIP_RETURN_IF_ERROR(check_no_group());
     UZIP_ASSIGN_OR_RETURN(const Config* const config, load_config());
     return create(make_oob_bootstrap(*oob), *config, comm);
   });
@@ -209,6 +192,7 @@ uzip_status_t uzip_comm_create_from_env(uzip_comm_t* comm) {
   return guarded([&]() -> Status {
     if (!comm) return null_pointer("comm");
     *comm = nullptr;
+    UZIP_RETURN_IF_ERROR(check_no_group());
     UZIP_ASSIGN_OR_RETURN(const Config* const config, load_config());
     return create(make_file_bootstrap(*config), *config, comm);
   });
@@ -218,6 +202,7 @@ uzip_status_t uzip_comm_dup(uzip_comm_t comm, uzip_comm_t* duplicate) {
   return guarded([&]() -> Status {
     if (!duplicate) return null_pointer("duplicate");
     *duplicate = nullptr;
+    UZIP_RETURN_IF_ERROR(check_no_group());
     UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
     UZIP_ASSIGN_OR_RETURN(*duplicate, publish(split(*handle, 0, 0)));
     return Status();
@@ -228,6 +213,7 @@ uzip_status_t uzip_comm_split(uzip_comm_t comm, int color, int key, uzip_comm_t*
   return guarded([&]() -> Status {
     if (!part) return null_pointer("part");
     *part = nullptr;
+    UZIP_RETURN_IF_ERROR(check_no_group());
     UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
     if (color < 0 && color != UZIP_UNDEFINED)
       return error(UZIP_ERR_INVALID, "color is %d; colors are 0 or more, or UZIP_UNDEFINED", color);
@@ -259,103 +245,11 @@ uzip_status_t uzip_comm_free(uzip_comm_t* comm) {
     if (!comm) return null_pointer("comm");
     if (!*comm) return Status();
     UZIP_RETURN_IF_ERROR(find(*comm).status());
+    UZIP_RETURN_IF_ERROR(check_no_group());
     std::optional<CommunicatorHandle> handle = communicators().remove(reinterpret_cast<uintptr_t>(*comm));
     *comm = nullptr;
     leave(*handle);
     return Status();
-  });
-}
-
-// ---- Point to point --------------------------------------------------------------------------------------
-
-uzip_status_t uzip_send(const void* src, size_t count, uzip_dtype_t dtype, int dest, int tag,
-                        uzip_comm_t comm) {
-  return guarded([&] {
-    return run(comm, [&](const CallContext& context) {
-      return validate_send(src, count, dtype, dest, tag, nullptr, context);
-    });
-  });
-}
-
-uzip_status_t uzip_isend(const void* src, size_t count, uzip_dtype_t dtype, int dest, int tag,
-                         uzip_comm_t comm, uzip_request_t* request) {
-  return uzip_isend_options(src, count, dtype, dest, tag, comm, nullptr, nullptr, request);
-}
-
-uzip_status_t uzip_isend_options(const void* src, size_t count, uzip_dtype_t dtype, int dest, int tag,
-                                 uzip_comm_t comm, const uzip_options_t* options, uzip_coll_info_t* info,
-                                 uzip_request_t* request) {
-  return guarded([&] {
-    return start(comm, request, [&](const CallContext& context) {
-      return with_info(validate_send(src, count, dtype, dest, tag, options, context), info);
-    });
-  });
-}
-
-uzip_status_t uzip_recv(void* dst, size_t count, uzip_dtype_t dtype, int source, int tag, uzip_comm_t comm) {
-  return guarded([&] {
-    return run(comm, [&](const CallContext& context) {
-      return validate_recv(dst, count, dtype, source, tag, nullptr, context);
-    });
-  });
-}
-
-uzip_status_t uzip_irecv(void* dst, size_t count, uzip_dtype_t dtype, int source, int tag, uzip_comm_t comm,
-                         uzip_request_t* request) {
-  return uzip_irecv_options(dst, count, dtype, source, tag, comm, nullptr, nullptr, request);
-}
-
-uzip_status_t uzip_irecv_options(void* dst, size_t count, uzip_dtype_t dtype, int source, int tag,
-                                 uzip_comm_t comm, const uzip_options_t* options, uzip_coll_info_t* info,
-                                 uzip_request_t* request) {
-  return guarded([&] {
-    return start(comm, request, [&](const CallContext& context) {
-      return with_info(validate_recv(dst, count, dtype, source, tag, options, context), info);
-    });
-  });
-}
-
-uzip_status_t uzip_sendrecv(const void* src, size_t src_count, int dest, int send_tag, void* dst,
-                            size_t dst_count, int source, int recv_tag, uzip_dtype_t dtype, uzip_comm_t comm) {
-  uzip_request_t requests[2] = {UZIP_REQUEST_NULL, UZIP_REQUEST_NULL};
-  uzip_status_t status = uzip_irecv(dst, dst_count, dtype, source, recv_tag, comm, &requests[0]);
-  if (status != UZIP_OK) return status;
-  status = uzip_isend(src, src_count, dtype, dest, send_tag, comm, &requests[1]);
-  if (status == UZIP_OK) return uzip_waitall(2, requests, nullptr);
-  cancel(&requests[0]);  // its sender may be waiting for what can't be sent
-  return status;
-}
-
-// ---- Requests --------------------------------------------------------------------------------------------
-
-uzip_status_t uzip_wait(uzip_request_t* request) {
-  return guarded([&] { return wait(request); });
-}
-
-uzip_status_t uzip_test(uzip_request_t* request, int* done) {
-  return guarded([&]() -> Status {
-    if (!request || !done) return null_pointer(request ? "done" : "request");
-    *done = 1;
-    if (*request == UZIP_REQUEST_NULL) return Status();
-    UZIP_ASSIGN_OR_RETURN(PendingRequest* const pending, find(request));
-    std::unique_lock lock(pending->engine->mutex());
-    pending->engine->progress();
-    if (pending->request->done()) return end(request, lock);
-    *done = 0;
-    return Status();
-  });
-}
-
-uzip_status_t uzip_waitall(size_t n, uzip_request_t* requests, uzip_status_t* statuses) {
-  return guarded([&]() -> Status {
-    if (n && !requests) return null_pointer("requests");
-    Status first;
-    for (size_t i = 0; i < n; ++i) {
-      const Status status = wait(&requests[i]);
-      if (statuses) statuses[i] = status.code();
-      if (first.ok() && !status.ok()) first = status;
-    }
-    return first;
   });
 }
 

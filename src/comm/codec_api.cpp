@@ -3,6 +3,7 @@
 #include "codec/reduce_frames.hpp"
 #include "comm/api_guard.hpp"
 #include "comm/coll_args.hpp"
+#include "comm/struct_size.hpp"
 
 #include <uzipcoll/uzipcoll.h>
 
@@ -157,20 +158,20 @@ Status decode_reduce(const void* frame, size_t frame_bytes, void* dst, size_t co
 
 Status describe(const void* frame, size_t frame_bytes, uzip_frame_info_t* info) {
   if (!info) return null_pointer("info");
-  if (info->struct_size != sizeof *info)
-    return error(UZIP_ERR_INVALID, "uzip_frame_info_t.struct_size is %zu; it must be %zu", info->struct_size,
-                 sizeof *info);
+  UZIP_RETURN_IF_ERROR(check_written_struct(*info, "uzip_frame_info_t", kFirstFrameInfoBytes));
   UZIP_ASSIGN_OR_RETURN(const FrameView source, view(frame, frame_bytes));
   const FrameHeader& header = source.header;
   const Codec* codec = find_codec(header.codec);
-  info->dtype = static_cast<uzip_dtype_t>(header.type);
-  info->count = header.count;
-  info->frame_bytes = source.bytes();
-  info->plain_bytes = source.plain.size();
-  info->coded_bytes = source.coded.size();
-  info->codec = codec ? codec->name : "unknown";
-  info->has_checksum = (header.flags & kFrameHasChecksum) != 0;
-  info->checksum = header.checksum;
+  uzip_frame_info_t result = {};
+  result.dtype = static_cast<uzip_dtype_t>(header.type);
+  result.count = header.count;
+  result.frame_bytes = source.bytes();
+  result.plain_bytes = source.plain.size();
+  result.coded_bytes = source.coded.size();
+  result.codec = codec ? codec->name : "unknown";
+  result.has_checksum = (header.flags & kFrameHasChecksum) != 0;
+  result.checksum = header.checksum;
+  write_struct(result, info);
   return Status();
 }
 

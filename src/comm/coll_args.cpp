@@ -4,19 +4,14 @@
 
 #include "algos/algorithm.hpp"
 #include "comm/coll_buffers.hpp"
+#include "comm/neighbor_exchange.hpp"
+#include "comm/struct_size.hpp"
+#include "comm/user_op.hpp"
 
 #include <cstring>
 
 namespace uzip {
 namespace {
-
-/// There is one layout of each struct so far; another size means another version, or no initialisation.
-template <class T>
-Status check_struct_size(const T& value, const char* name) {
-  if (value.struct_size == sizeof(T)) return Status();
-  return error(UZIP_ERR_INVALID, "%s.struct_size is %zu; it must be sizeof(%s) = %zu", name,
-               value.struct_size, name, sizeof(T));
-}
 
 Status check_type(DataType type) {
   if (is_datatype(type)) return Status();
@@ -24,17 +19,22 @@ Status check_type(DataType type) {
                static_cast<int>(type), datatypes().size() - 1, datatypes().back().name);
 }
 
-Status check_op(ReduceOp op) {
+Status read_op(ReduceOp op, CollArgs* args) {
+  args->op = op;
   if (is_reduce_op(op)) return Status();
-  return error(UZIP_ERR_INVALID, "reduction %d does not exist; allowed are sum, prod, min, max, avg",
-               static_cast<int>(op));
+  args->user_op = find_user_op(op);
+  if (args->user_op) return Status();
+  return error(UZIP_ERR_INVALID, "reduction %d does not exist; allowed are sum, prod, min, max, avg and what "
+                                 "uzip_op_create() made and uzip_op_free() has not freed", static_cast<int>(op));
 }
 
-Result<CallOptions> read_options(const uzip_options_t* options, const Coll* coll,
+Result<CallOptions> read_options(const uzip_options_t* user, const Coll* coll,
                                  const CallOptions& defaults) {
   CallOptions result = defaults;
-  if (!options) return result;
-  UZIP_RETURN_IF_ERROR(check_struct_size(*options, "uzip_options_t"));
+  if (!user) return result;
+  uzip_options_t storage = UZIP_OPTIONS_INIT;
+  UZIP_ASSIGN_OR_RETURN(const uzip_options_t* const options,
+                        read_struct(*user, "uzip_options_t", kFirstOptionsBytes, storage));
   if (options->algorithm && std::strcmp(options->algorithm, "auto") != 0) {
     result.algorithm = coll ? find_algorithm(*coll, options->algorithm) : nullptr;
     if (coll && !result.algorithm)
@@ -71,9 +71,21 @@ Result<CallKind> kind_of(uzip_coll_t coll) {
     case UZIP_ALLTOALLV: return CallKind::kAlltoallV;
     case UZIP_SCAN: return CallKind::kScan;
     case UZIP_EXSCAN: return CallKind::kExscan;
+    case UZIP_NEIGHBOR_ALLTOALLV: return CallKind::kNeighborAlltoallV;
   }
   return error(UZIP_ERR_INVALID, "collective %d does not exist; allowed are 0 to %d",
                static_cast<int>(coll), static_cast<int>(UZIP_EXSCAN));
+}
+
+Status bind_neighbors(const uzip_coll_args_t& user, const CallContext& context, CollArgs& args) {
+  UZIP_RETURN_IF_ERROR(check_neighbors(user.neighbors, user.src, user.dst, args.type, context));
+  args.options.algorithm = nullptr;
+  args.neighbors = user.neighbors;
+  args.src = static_cast<const std::byte*>(user.src);
+  args.dst = static_cast<std::byte*>(user.dst);
+  args.count = 0;  // that it sends
+  for (int i = 0; i < user.neighbors->dest_count; ++i) args.count += user.neighbors->send_counts[i];
+  return Status();
 }
 
 Result<CollArgs> validate_point_to_point(CallKind kind, size_t count, DataType type, int peer, int tag,
@@ -121,6 +133,7 @@ const char* call_name(CallKind kind) {
     case CallKind::kAlltoallV: return "alltoallv";
     case CallKind::kScan: return "scan";
     case CallKind::kExscan: return "exscan";
+    case CallKind::kNeighborAlltoallV: return "neighbor_alltoallv";
   }
   return "unknown call";
 }
@@ -142,6 +155,7 @@ Coll coll_of(CallKind kind) {
     case CallKind::kAlltoallV: return Coll::kAlltoallv;
     case CallKind::kScan: return Coll::kScan;
     case CallKind::kExscan: return Coll::kExscan;
+    case CallKind::kNeighborAlltoallV: return Coll::kAllgather;  // whose settings it shares, as point to point does
     default: return Coll::kAllreduce;
   }
 }
@@ -164,25 +178,29 @@ Result<CodecChoice> parse_codec_choice(const std::string& name) {
                name.c_str());
 }
 
-Result<CollArgs> validate_collective(const uzip_coll_args_t& user, const CallContext& context) {
-  UZIP_RETURN_IF_ERROR(check_struct_size(user, "uzip_coll_args_t"));
+Result<CollArgs> validate_collective(const uzip_coll_args_t& passed, const CallContext& context) {
+  uzip_coll_args_t storage = {};
+  UZIP_ASSIGN_OR_RETURN(const uzip_coll_args_t* const read,
+                        read_struct(passed, "uzip_coll_args_t", kFirstCollArgsBytes, storage));
+  const uzip_coll_args_t& user = *read;
   Result<CollArgs> result{CollArgs()};  // filled in where it is returned from: small calls feel a copy
   CollArgs& args = *result;
   UZIP_ASSIGN_OR_RETURN(args.kind, kind_of(user.coll));
-  const Coll coll = coll_of(args.kind);
-  UZIP_ASSIGN_OR_RETURN(args.options,
-                        read_options(user.options, &coll, context.defaults[static_cast<int>(coll)]));
-  if (user.info) UZIP_RETURN_IF_ERROR(check_struct_size(*user.info, "uzip_coll_info_t"));
+  if (user.info)
+    UZIP_RETURN_IF_ERROR(check_written_struct(*user.info, "uzip_coll_info_t", kFirstCollInfoBytes));
   args.info = user.info;
+  const bool with_neighbors = args.kind == CallKind::kNeighborAlltoallV;
+  const Coll coll = coll_of(args.kind);
+  UZIP_ASSIGN_OR_RETURN(args.options, read_options(user.options, with_neighbors ? nullptr : &coll,
+                                                   context.defaults[static_cast<int>(coll)]));
   if (args.kind == CallKind::kBarrier) return result;
 
   UZIP_RETURN_IF_ERROR(check_type(user.dtype));
   args.type = user.dtype;
   if (is_reduction(args.kind)) {
-    UZIP_RETURN_IF_ERROR(check_op(user.op));
     if (user.op == UZIP_AVG && (coll == Coll::kScan || coll == Coll::kExscan))
       return error(UZIP_ERR_INVALID, "%s: avg is not defined for prefixes; use sum", call_name(args.kind));
-    args.op = user.op;
+    UZIP_RETURN_IF_ERROR(read_op(user.op, &args));
   }
   if (is_rooted(coll) || args.kind == CallKind::kGatherV || args.kind == CallKind::kScatterV) {
     if (user.root < 0 || user.root >= context.size)
@@ -190,7 +208,7 @@ Result<CollArgs> validate_collective(const uzip_coll_args_t& user, const CallCon
                    call_name(args.kind), user.root, context.size - 1);
     args.root = user.root;
   }
-  UZIP_RETURN_IF_ERROR(bind_buffers(user, context, args));
+  UZIP_RETURN_IF_ERROR(with_neighbors ? bind_neighbors(user, context, args) : bind_buffers(user, context, args));
   return result;
 }
 

@@ -17,6 +17,7 @@
 namespace uzip {
 
 struct Algorithm;
+struct UserOp;
 
 /// What the user called. Part of the wire format (CallStamp::coll): append only.
 enum class CallKind : uint8_t {
@@ -38,6 +39,7 @@ enum class CallKind : uint8_t {
   kAlltoallV = 16,
   kScan = 17,
   kExscan = 18,
+  kNeighborAlltoallV = 32,
 };
 /// "allreduce"; "unknown call" for a value that is not one.
 const char* call_name(CallKind kind);
@@ -89,6 +91,7 @@ struct CollArgs {
   CallKind kind = CallKind::kBarrier;
   DataType type = UZIP_UINT8;
   ReduceOp op = UZIP_SUM;
+  std::shared_ptr<const UserOp> user_op;  ///< null: one of the library's
   bool in_place = false;
   bool result_moves = false;     ///< reduce_scatter in MPI's in-place form: the result goes to the front of dst
   int root = 0;                  ///< rooted collectives
@@ -99,6 +102,7 @@ struct CollArgs {
   size_t count = 0;              ///< per rank; the v forms: the sum; pairwise ones: what this rank sends
   std::span<const size_t> counts;  ///< v forms that all ranks know; the caller's, valid until the call has started
   std::shared_ptr<const PairBlocks> pairs;  ///< pairwise v forms
+  const uzip_neighbors_t* neighbors = nullptr;  ///< as `counts`
   CallOptions options;
   uzip_coll_info_t* info = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "comm/engine.hpp"
+#include "comm/user_op.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -23,7 +24,23 @@ std::vector<int> hosts_of(const Engine& engine, const std::vector<int>& processe
   return hosts;
 }
 
+bool is_ordered(const CollArgs& args) { return args.user_op && !args.user_op->commutative; }
+
+uint8_t op_in_stamp(const CollArgs& args) {
+  if (!is_reduction(args.kind)) return 0;
+  if (args.user_op) return args.user_op->commutative ? kUserOpInStamp : kOrderedUserOpInStamp;
+  return static_cast<uint8_t>(args.op);
+}
+
 }  // namespace
+
+CallStamp Communicator::PastCall::expected(const MessageHead& head) const {
+  const bool inquiry = MessageIndex::unpack(head.envelope.index).round == MessageIndex::kInquiryRound;
+  const uint32_t source = head.envelope.source;
+  CallStamp result = stamp;
+  if (pairs) result.count = (inquiry ? pairs->sent : pairs->received).counts[source];
+  return neighbors ? stamp_between(result, neighbors->plan, static_cast<int>(source), inquiry) : result;
+}
 
 Communicator::Communicator(Engine& engine, int rank, std::vector<int> processes,
                            std::vector<uint32_t> numbers)
@@ -55,8 +72,10 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   const std::span<const size_t> received = args.pairs ? std::span(args.pairs->received.counts) : std::span<const size_t>();
   const auto matches = [&](const CallShape& shape) {
     return shape.kind == args.kind && shape.count == args.count && shape.type == args.type &&
-           shape.in_place == args.in_place && shape.root == args.root && shape.options == args.options &&
-           std::ranges::equal(shape.counts, sent) && std::ranges::equal(shape.recv_counts, received);
+           shape.in_place == args.in_place && shape.ordered == is_ordered(args) && shape.root == args.root &&
+           shape.options == args.options && std::ranges::equal(shape.counts, sent) &&
+           std::ranges::equal(shape.recv_counts, received) &&
+           (!args.neighbors || shape.neighborhood.matches(*args.neighbors));
   };
   for (size_t i = 0; i < plans_.size(); ++i) {
     const size_t candidate = (last_plan_ + i) % plans_.size();
@@ -65,8 +84,9 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
     return plans_[candidate];
   }
   const int ranks = is_point_to_point(args.kind) ? 1 : size();
-  CallShape shape{args.kind,  args.type, args.in_place, ranks, args.count, {sent.begin(), sent.end()},
-                  {received.begin(), received.end()}, args.root, args.options};
+  CallShape shape{args.kind, args.type, args.in_place, is_ordered(args), ranks, args.count, {sent.begin(), sent.end()},
+                  {received.begin(), received.end()}, args.root, {}, args.options};
+  if (args.neighbors) shape.neighborhood = Neighborhood::read(*args.neighbors);
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
   prepared->direct = DirectExchange::suits(prepared->plan);
@@ -79,26 +99,42 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
 }
 
 Result<Request*> Communicator::start(CollArgs&& args) {
-  if (!health_.ok()) return health_.with_context(call_name(args.kind));
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, plan_for(args));
+  return start(std::move(args), std::move(plan));
+}
+
+Result<Request*> Communicator::start(CollArgs&& args, std::shared_ptr<PreparedPlan> plan) {
+  Request* const request = engine_.acquire();
+  if (Status status = start(*request, std::move(args), std::move(plan)); !status.ok()) {
+    engine_.release(request);
+    return status;
+  }
+  return request;
+}
+
+Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan) {
+  if (!health_.ok()) return health_.with_context(call_name(args.kind));
   CallStamp stamp;
   stamp.coll = static_cast<uint8_t>(args.kind == CallKind::kRecv ? CallKind::kSend : args.kind);
-  stamp.op = is_reduction(args.kind) ? static_cast<uint8_t>(args.op) : 0;
+  stamp.op = op_in_stamp(args);
   stamp.plan = plan->plan.digest;
-  stamp.count = args.count;
-  Request* request = engine_.acquire();
+  stamp.count = plan->plan.with_neighbors() ? 0 : args.count;  // which each rank has its own of
   if (args.kind == CallKind::kRecv) {
-    receives_.push_back(request);
-    request->begin(*this, std::move(args), std::move(plan), stamp);
-    bind_held(*request);
-    return request;
-  }
-  if (args.kind == CallKind::kSend) {
+    receives_.push_back(&request);
+    request.begin(*this, std::move(args), std::move(plan), stamp);
+    bind_held(request);
+  } else if (args.kind == CallKind::kSend) {
     stamp.sequence = next_sent_[static_cast<size_t>(args.peer)]++;
-    sends_.push_back(request);
-    request->begin(*this, std::move(args), std::move(plan), stamp);
-    return request;
+    sends_.push_back(&request);
+    request.begin(*this, std::move(args), std::move(plan), stamp);
+  } else {
+    start_collective(request, std::move(args), std::move(plan), stamp);
   }
+  return Status();
+}
+
+void Communicator::start_collective(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan,
+                                    CallStamp stamp) {
   stamp.sequence = next_sequence_++;
   while (collectives_[stamp.sequence & (collectives_.size() - 1)]) {
     // The place is taken by a call that is still in flight: double the table.
@@ -107,15 +143,22 @@ Result<Request*> Communicator::start(CollArgs&& args) {
       if (other) larger[other->stamp().sequence & (larger.size() - 1)] = other;
     collectives_.swap(larger);
   }
-  collectives_[stamp.sequence & (collectives_.size() - 1)] = request;
-  past_[stamp.sequence % kPastCalls] = {stamp, false, args.pairs};
-  request->begin(*this, std::move(args), std::move(plan), stamp);
+  collectives_[stamp.sequence & (collectives_.size() - 1)] = &request;
+  past_[stamp.sequence % kPastCalls] = {stamp, false, args.pairs, plan->plan.with_neighbors() ? plan : nullptr};
+  request.begin(*this, std::move(args), std::move(plan), stamp);
   std::erase_if(failed_ahead_, [&](const FailedAhead& failed) {
     if (failed.sequence != stamp.sequence) return false;
-    request->fail(failed.status, false);  // the first of those who told; the others change nothing
+    request.fail(failed.status, false);  // the first of those who told; the others change nothing
     return true;
   });
-  return request;
+}
+
+Status Communicator::reserve(Request& request, const std::shared_ptr<PreparedPlan>& plan) {
+  UZIP_RETURN_IF_ERROR(schedules_.keep_all(*plan));
+  receives_.reserve(kFirstCapacity);
+  sends_.reserve(kFirstCapacity);
+  held_.reserve(kFirstCapacity);
+  return request.reserve(plan);
 }
 
 void Communicator::on_request_ended(Request& request) {
@@ -197,16 +240,11 @@ Request* Communicator::find_collective(uint32_t sequence) {
 bool Communicator::on_past_call(const MessageHead& head) {
   const CallStamp& theirs = head.frame.call;
   PastCall& past = past_[theirs.sequence % kPastCalls];
-  CallStamp ours = past.stamp;
-  if (past.pairs) {
-    const bool inquiry = MessageIndex::unpack(head.envelope.index).round == MessageIndex::kInquiryRound;
-    ours.count = (inquiry ? past.pairs->sent : past.pairs->received).counts[head.envelope.source];
-  }
-  if (past.failed || ours.sequence != theirs.sequence || ours == theirs) return false;
+  if (past.failed || past.stamp.sequence != theirs.sequence || past.expected(head) == theirs) return false;
   past.failed = true;
   tell_call_failed(theirs.sequence,
                    error(UZIP_ERR_MISMATCH, "rank %d called %s where rank %u called %s", rank_,
-                         describe_call(ours).c_str(), head.envelope.source,
+                         describe_call(past.expected(head)).c_str(), head.envelope.source,
                          describe_call(theirs).c_str()));
   return false;
 }

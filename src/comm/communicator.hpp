@@ -34,8 +34,15 @@ class Communicator {
   ScheduleCache& schedules() { return schedules_; }
   CallContext context() const { return {rank_, size(), defaults_}; }
 
+  /// How such a call is carried out: the same plan for all that differ in buffers, peers and operations only.
+  Result<std::shared_ptr<PreparedPlan>> plan_for(const CollArgs& args);
   /// Starts a call. The request belongs to the engine; give it back with Engine::release().
   Result<Request*> start(CollArgs&& args);
+  Result<Request*> start(CollArgs&& args, std::shared_ptr<PreparedPlan> plan);
+  /// The same in a request of the caller's that is not in flight. An error: nothing has been started.
+  Status start(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan);
+  /// Lets calls of this plan in this request allocate nothing from now on, until Request::unreserve().
+  Status reserve(Request& request, const std::shared_ptr<PreparedPlan>& plan);
 
   /// Why no call can succeed any more (a process died), or success.
   const Status& health() const { return health_; }
@@ -61,9 +68,13 @@ class Communicator {
     CallStamp stamp;
     bool failed = false;
     std::shared_ptr<const PairBlocks> pairs;
+    std::shared_ptr<PreparedPlan> neighbors;  ///< the plan of a call with neighbours
+
+    /// What had to stand in such a message: an inquiry shows what its sender expects from this rank.
+    CallStamp expected(const MessageHead& head) const;
   };
 
-  Result<std::shared_ptr<PreparedPlan>> plan_for(const CollArgs& args);
+  void start_collective(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan, CallStamp stamp);
   void on_bad_frame(const MessageHead& head, const Status& why);
   CallStamp stamp_for(const Request& request, const MessageHead& head) const;
   Status check_stamp(const Request& request, const MessageHead& head) const;

@@ -21,20 +21,23 @@ bool DirectExchange::suits(const Plan& plan) {
          plan.shape.count * datatype_size(plan.shape.type) <= kMostBytes;
 }
 
+void DirectExchange::reserve(size_t size) {
+  if (sends_.size() == size) return;
+  memory_.resize(kMostBytes * size);
+  sends_.resize(size);
+  receives_.resize(size);
+  sources_.resize(size);
+  for (size_t r = 0; r < size; ++r) {
+    sends_[r].completion.done = receives_[r].completion.done = &DirectExchange::on_completion;
+    sends_[r].exchange = receives_[r].exchange = this;
+  }
+}
+
 void DirectExchange::start() {
   const auto size = static_cast<size_t>(request_.size()), rank = static_cast<size_t>(request_.rank());
   const size_t count = request_.args().count;
   bytes_ = count * datatype_size(request_.type());
-  if (sends_.size() != size) {
-    memory_.resize(kMostBytes * size);
-    sends_.resize(size);
-    receives_.resize(size);
-    sources_.resize(size);
-    for (size_t r = 0; r < size; ++r) {
-      sends_[r].completion.done = receives_[r].completion.done = &DirectExchange::on_completion;
-      sends_[r].exchange = receives_[r].exchange = this;
-    }
-  }
+  reserve(size);
   for (Operand& receive : receives_) receive.arrived = false;
   receives_[rank].arrived = true;
   missing_ = static_cast<uint32_t>(2 * (size - 1));
@@ -83,9 +86,7 @@ void DirectExchange::on_completion(Completion* self, const Status& status) {
 void DirectExchange::finish() {
   for (size_t r = 0; r < sources_.size(); ++r) sources_[r] = operand(r);
   const CollArgs& args = request_.args();
-  const size_t average_over = args.op == UZIP_AVG ? sources_.size() : 0;
-  const Result<Progress> reduced = request_.engine().executor().reduce(args.op, args.type, args.dst, sources_,
-                                                                       args.count, average_over, nullptr);
+  const Result<Progress> reduced = request_.reduce(args.dst, sources_, args.count, sources_.size(), nullptr);
   if (!reduced.ok()) return request_.fail(reduced.status());
   request_.on_exchanged();
 }

@@ -24,6 +24,9 @@ class DirectExchange {
   /// Whether a plan's calls can be done so.
   static bool suits(const Plan& plan);
 
+  /// Makes room for so many ranks; start() does it as well.
+  void reserve(size_t size);
+
   /// Sends this rank's elements. The result is complete, and Request::on_exchanged() called, when all have come.
   void start();
   bool active() const { return missing_ > 0; }

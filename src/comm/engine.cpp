@@ -32,10 +32,13 @@ constexpr int kMovesPerClock = 1024;
 constexpr int kTurnsWithoutYield = 200;
 constexpr size_t kMostControlText = 512;
 
-/// A message whose body was copied out of the transport. Incoming::head_bytes is 0 for these, as for no other.
-struct PreservedBody {
-  std::vector<std::byte> bytes;
-};
+/// Copies of bodies that are kept for the next ones: as many as short messages are early at a time, and no long ones.
+constexpr size_t kMostIdleBodies = 64;
+/// Long steps that usually wait at a time, at most.
+constexpr size_t kUsualWork = 256;
+constexpr size_t kMostIdleBodyBytes = 16 * 1024;
+
+/// Its body was copied out of the transport: Incoming::head_bytes is 0 for these, as for no other.
 bool is_preserved(const Incoming& incoming) { return incoming.head_bytes == 0; }
 
 /// While it lives the progress thread leaves the work to the call that waits.
@@ -58,6 +61,8 @@ Result<std::shared_ptr<Engine>> Engine::create(const Config& config, std::unique
   engine->codec_threads_ = choose_codec_threads(config.codec_threads, transport->info().processes_here);
   if (engine->codec_threads_ > 0) engine->executor_ = std::make_unique<ThreadedExecutor>(engine->codec_threads_);
   else engine->executor_ = std::make_unique<CpuExecutor>();
+  engine->idle_bodies_.reserve(kMostIdleBodies);
+  engine->work_.reserve(kUsualWork);
   transport->set_sink(engine.get());
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   engine->turns_without_yield_ = transport->info().processes_here <= cores ? kTurnsWithoutYield : 0;
@@ -329,9 +334,20 @@ void Engine::on_process_failed(int process, const Status& why, bool tell_others)
 
 void Engine::preserve(Incoming& incoming) {
   if (is_preserved(incoming) || incoming.handle || !incoming.body) return;
-  auto* copy = new PreservedBody{{incoming.body, incoming.body + incoming.body_bytes}};
+  const auto large_enough = std::find_if(idle_bodies_.begin(), idle_bodies_.end(), [&](const auto& body) {
+    return body->capacity() >= incoming.body_bytes;
+  });
+  std::unique_ptr<PreservedBody> copy;
+  if (large_enough == idle_bodies_.end()) {
+    copy = std::make_unique<PreservedBody>();
+  } else {
+    copy = std::move(*large_enough);
+    idle_bodies_.erase(large_enough);
+  }
+  copy->assign(incoming.body, incoming.body + incoming.body_bytes);
   transport_->discard(incoming);
-  incoming = Incoming{incoming.peer, 0, copy->bytes.size(), nullptr, copy->bytes.data(), copy};
+  incoming = Incoming{incoming.peer, 0, copy->size(), nullptr, copy->data(), copy.get()};
+  (void)copy.release();  // discard() has it from here
 }
 
 Result<Progress> Engine::take(Incoming& incoming, std::span<std::byte> dst, Completion* completion) {
@@ -343,7 +359,9 @@ Result<Progress> Engine::take(Incoming& incoming, std::span<std::byte> dst, Comp
 
 void Engine::discard(Incoming& incoming) {
   if (!is_preserved(incoming)) return transport_->discard(incoming);
-  delete static_cast<PreservedBody*>(incoming.handle);
+  std::unique_ptr<PreservedBody> copy(static_cast<PreservedBody*>(incoming.handle));
+  if (idle_bodies_.size() < kMostIdleBodies && copy->capacity() <= kMostIdleBodyBytes)
+    idle_bodies_.push_back(std::move(copy));
 }
 
 // ---- Control messages ------------------------------------------------------------------------------------

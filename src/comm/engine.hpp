@@ -94,6 +94,7 @@ class Engine final : public TransportSink {
     MessageHead head;
     std::string text;
   };
+  using PreservedBody = std::vector<std::byte>;
   class Patience;
 
   explicit Engine(const Config& config) : config_(config) {}
@@ -118,6 +119,7 @@ class Engine final : public TransportSink {
   std::map<int, Status> failed_;   ///< processes, and why; communicators that are being made hear of them later
   std::vector<Round*> work_;       ///< rounds with long steps, first in first out from work_head_
   size_t work_head_ = 0;
+  std::vector<std::unique_ptr<PreservedBody>> idle_bodies_;
   BufferPool buffers_;
   std::unique_ptr<Executor> executor_;
   std::vector<std::unique_ptr<Request>> requests_;  ///< all that were ever made

@@ -18,8 +18,8 @@ namespace uzip {
 template <class T>
 class HandleTable {
  public:
-  /// A new handle, never 0; or 0 when the table is full.
-  uintptr_t add(T value) {
+  /// A new handle, never 0; or 0, and the value unchanged, when the table is full.
+  uintptr_t add(T&& value) {
     std::lock_guard lock(mutex_);
     if (free_.empty() && !grow()) return 0;
     const uint32_t index = free_.back();

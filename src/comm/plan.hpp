@@ -5,6 +5,7 @@
 
 #include "algos/algorithm.hpp"
 #include "comm/coll_args.hpp"
+#include "comm/neighbor_exchange.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +19,13 @@ struct CallShape {
   CallKind kind = CallKind::kBarrier;
   DataType type = UZIP_UINT8;
   bool in_place = false;
+  bool ordered = false;         ///< the operation is not commutative: operands in rank order
   int size = 1;
   size_t count = 0;             ///< per rank; the v forms: the sum
   std::vector<size_t> counts;   ///< the v forms only; of the pairwise ones: elements to each rank
   std::vector<size_t> recv_counts;  ///< pairwise v forms: elements from each rank
   int root = 0;                 ///< rooted collectives
+  Neighborhood neighborhood;    ///< neighbor_alltoallv only; this rank's own
   CallOptions options;
 
   bool operator==(const CallShape&) const = default;
@@ -31,9 +34,10 @@ struct CallShape {
 class Plan {
  public:
   CallShape shape;
-  const Algorithm* algorithm = nullptr;  ///< nullptr for point to point
+  const Algorithm* algorithm = nullptr;  ///< nullptr where blocks go straight to where they belong
   const Codec* codec = nullptr;          ///< nullptr: elements leave as they are
   CodecLevel level = CodecLevel::kBalanced;
+  size_t codec_threshold = 0;            ///< neighbours only: smaller blocks, in elements, are not coded
   size_t chunk = 1;       ///< elements of one rank's block in one round, > 0
   uint32_t rounds = 0;
   uint32_t window = 1;    ///< rounds in flight
@@ -43,9 +47,12 @@ class Plan {
 
   Coll coll() const { return coll_of(shape.kind); }
   bool point_to_point() const { return is_point_to_point(shape.kind); }
+  bool with_neighbors() const { return shape.kind == CallKind::kNeighborAlltoallV; }
   /// Whether the call's buffers are vectors that the ranks divide among them in each round.
   bool of_vectors() const { return !point_to_point() && is_of_vectors(coll()); }
   bool split(uint32_t round) const { return codec && round < split_rounds; }
+  /// Whether a block of so many elements is coded: both of its ends come to the same. Neighbours only.
+  bool codes(size_t count) const { return codec && count >= codec_threshold; }
 
   /// The shape that the schedule of a round is built for.
   Shape round_shape(uint32_t round) const;

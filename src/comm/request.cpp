@@ -2,6 +2,8 @@
 
 #include "comm/communicator.hpp"
 #include "comm/engine.hpp"
+#include "comm/struct_size.hpp"
+#include "comm/user_op.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -21,6 +23,7 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
   comm_ = &comm;
   args_ = std::move(args);
   args_.counts = {};  // the plan has them
+  args_.neighbors = nullptr;
   prepared_ = std::move(prepared);
   stamp_ = stamp;
   next_round_ = 0;
@@ -35,6 +38,23 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
   }
   while (rounds_.size() < plan().window) rounds_.push_back(std::make_unique<Round>(*this));
   if (bound_) advance();
+}
+
+Status Request::reserve(const std::shared_ptr<PreparedPlan>& prepared) {
+  if (prepared->direct) {
+    exchange_.reserve(static_cast<size_t>(prepared->plan.shape.size));
+    return Status();
+  }
+  const uint32_t window = prepared->plan.window;
+  while (rounds_.size() < window) rounds_.push_back(std::make_unique<Round>(*this));
+  for (uint32_t i = 0; i < window; ++i)
+    for (const auto& schedule : prepared->kept())
+      UZIP_RETURN_IF_ERROR(rounds_[i]->reserve(*schedule));
+  return Status();
+}
+
+void Request::unreserve() {
+  for (const auto& round : rounds_) round->unreserve();
 }
 
 void Request::bind_sender(uint32_t sequence) {
@@ -81,12 +101,10 @@ void Request::finish() {
     const size_t count = counts.empty() ? args_.count : counts[rank];
     std::memmove(front, args_.dst, count * datatype_size(args_.type));
   }
-  if (uzip_coll_info_t* info = args_.info) {
-    info->algorithm = plan().algorithm_name();
-    info->codec = plan().codec_name();
-    info->chunk_bytes = plan().chunk * datatype_size(args_.type);
-    info->payload_bytes = payload_bytes_;
-    info->wire_bytes = wire_bytes_;
+  if (args_.info) {
+    const size_t chunk_bytes = plan().chunk * datatype_size(args_.type);
+    write_struct({0, plan().algorithm_name(), plan().codec_name(), chunk_bytes, payload_bytes_, wire_bytes_},
+                 args_.info);
   }
   comm_->on_request_ended(*this);
 }
@@ -141,6 +159,7 @@ bool Request::done() const {
 
 std::byte* Request::base(Slot slot, uint32_t round) const {
   const Plan& plan = prepared_->plan;
+  if (plan.with_neighbors()) return nullptr;
   if (!plan.point_to_point() && layout_of(plan.coll(), slot, rank() == plan.shape.root) == Layout::kBlocks) return nullptr;
   auto* begin = slot == Slot::kInput ? const_cast<std::byte*>(args_.src) : args_.dst;
   if (!begin) return nullptr;  // this rank has no such buffer
@@ -151,15 +170,21 @@ std::byte* Request::base(Slot slot, uint32_t round) const {
 std::byte* Request::block_address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const {
   const Plan& plan = prepared_->plan;
   auto* begin = slice.slot == Slot::kInput ? const_cast<std::byte*>(args_.src) : args_.dst;
+  const bool input = slice.slot == Slot::kInput;
   const auto& starts = schedule.block_begin[static_cast<size_t>(slice.slot)];
   // The last block that begins at or before the slice; empty blocks share their beginning with the next.
   const auto next = std::upper_bound(starts.begin(), starts.end(), slice.offset);
-  const auto block = static_cast<int>(next - starts.begin()) - 1;
-  const size_t block_begin = !args_.pairs                   ? plan.block_offset(block)
-                             : slice.slot == Slot::kInput ? args_.pairs->sent.begins[static_cast<size_t>(block)]
-                                                          : args_.pairs->received.begins[static_cast<size_t>(block)];
-  const size_t element = block_begin + size_t{round} * plan.chunk +
-                         (slice.offset - starts[static_cast<size_t>(block)]);
+  const auto block = static_cast<size_t>(next - starts.begin()) - 1;
+  size_t element = slice.offset - starts[block];
+  if (plan.with_neighbors()) {
+    const Neighborhood& all = plan.shape.neighborhood;
+    const NeighborBlock& where = (input ? all.sends : all.receives)[block];
+    element += where.offset + size_t{round} * where.chunk;
+  } else {
+    element += size_t{round} * plan.chunk;
+    element += args_.pairs ? (input ? args_.pairs->sent : args_.pairs->received).begins[block]
+                           : plan.block_offset(static_cast<int>(block));
+  }
   return begin + element * datatype_size(args_.type);
 }
 
@@ -174,6 +199,16 @@ Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, 
     tag = args_.tag;
   }
   return comm_->send(peer_rank(peer), index, tag, frame, body, completion);
+}
+
+Result<Progress> Request::reduce(void* dst, std::span<const void* const> sources, size_t count, size_t average_over,
+                                 Completion* completion) {
+  if (args_.user_op) {
+    UZIP_RETURN_IF_ERROR(args_.user_op->reduce(args_.type, dst, sources, count));
+    return Progress::kDone;
+  }
+  return engine_.executor().reduce(args_.op, args_.type, dst, sources, count, args_.op == UZIP_AVG ? average_over : 0,
+                                   completion);
 }
 
 std::vector<int> Request::waits_for() const {
@@ -196,13 +231,13 @@ void Request::inquire() {
 }
 
 CallStamp Request::sent_stamp(int rank) const {
-  CallStamp stamp = stamp_;
+  CallStamp stamp = stamp_between(stamp_, plan(), rank, true);
   if (args_.pairs) stamp.count = args_.pairs->sent.counts[static_cast<size_t>(rank)];
   return stamp;
 }
 
 CallStamp Request::expected_stamp(int rank) const {
-  CallStamp stamp = stamp_;
+  CallStamp stamp = stamp_between(stamp_, plan(), rank, false);
   if (args_.pairs) stamp.count = args_.pairs->received.counts[static_cast<size_t>(rank)];
   return stamp;
 }
@@ -211,19 +246,31 @@ std::string Request::describe() const {
   std::string text = call_name(args_.kind);
   if (args_.kind == CallKind::kBarrier) return text;
   text += " of " + std::to_string(args_.count) + " " + datatype_info(args_.type).name;
-  if (is_reduction(args_.kind)) text += std::string(" (") + reduce_op_name(args_.op) + ")";
+  if (is_reduction(args_.kind)) text += std::string(" (") + uzip_op_name(args_.op) + ")";
   if (args_.kind == CallKind::kSend) text += " to rank " + std::to_string(args_.peer);
   if (args_.kind == CallKind::kRecv) text += " from rank " + std::to_string(args_.peer);
   return text;
 }
 
+CallStamp stamp_between(CallStamp stamp, const Plan& plan, int rank, bool sent) {
+  if (plan.with_neighbors())
+    stamp.count = sent ? plan.shape.neighborhood.sent_to(rank) : plan.shape.neighborhood.received_from(rank);
+  return stamp;
+}
+
 std::string describe_call(const CallStamp& stamp) {
   const auto kind = static_cast<CallKind>(stamp.coll);
   std::string text = call_name(kind);
+  if (kind == CallKind::kNeighborAlltoallV)
+    return text + (stamp.count == UINT64_MAX ? " without a block from one to the other"
+                                             : " with a block of " + std::to_string(stamp.count) + " elements");
   if (kind == CallKind::kBarrier) return text;
   text += " of " + std::to_string(stamp.count) + " elements";
   const auto op = static_cast<ReduceOp>(stamp.op);
-  if (is_reduction(kind)) text += std::string(" (") + (is_reduce_op(op) ? reduce_op_name(op) : "?") + ")";
+  const char* user_op = stamp.op == kUserOpInStamp          ? "user-defined, commutative"
+                        : stamp.op == kOrderedUserOpInStamp ? "user-defined, not commutative"
+                                                            : "?";
+  if (is_reduction(kind)) text += std::string(" (") + (is_reduce_op(op) ? reduce_op_name(op) : user_op) + ")";
   return text;
 }
 

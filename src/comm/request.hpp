@@ -29,6 +29,11 @@ class Request {
   /// receive does not start before bind_sender().
   void begin(Communicator& comm, CollArgs&& args, std::shared_ptr<PreparedPlan> prepared, const CallStamp& stamp);
 
+  /// Makes room for calls of this plan, whose schedules must all be there: they will allocate nothing. Until
+  /// unreserve(), the request is used for no others.
+  Status reserve(const std::shared_ptr<PreparedPlan>& prepared);
+  void unreserve();
+
   /// A receive has been matched: `sequence` is the sender's number of the message.
   void bind_sender(uint32_t sequence);
 
@@ -67,7 +72,9 @@ class Request {
   Engine& engine() { return engine_; }
   const Plan& plan() const { return prepared_->plan; }
   DataType type() const { return args_.type; }
-  ReduceOp reduce_op() const { return args_.op; }
+  /// Executes a reduction of the call: of its operation, or the user's.
+  Result<Progress> reduce(void* dst, std::span<const void* const> sources, size_t count, size_t average_over,
+                          Completion* completion);
   int size() const { return plan().shape.size; }
   int rank() const;
   size_t peer_index(int rank) const {
@@ -112,6 +119,9 @@ class Request {
   uint64_t payload_bytes_ = 0;
   uint64_t wire_bytes_ = 0;
 };
+
+/// A call's stamp in the messages to (`sent`) or from a rank: neighbours compare what they have in common.
+CallStamp stamp_between(CallStamp stamp, const Plan& plan, int rank, bool sent);
 
 /// "allreduce of 1000 elements (sum)", for a stamp that came from another rank.
 std::string describe_call(const CallStamp& stamp);

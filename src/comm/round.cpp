@@ -14,6 +14,27 @@ namespace {
 constexpr size_t kPastCachesBytes = size_t{32} << 20;
 
 }  // namespace
+Status Round::reserve(const PreparedSchedule& prepared) {
+  assert(!schedule_ && pending_ == 0);
+  const std::vector<Step>& steps = prepared.schedule.steps;
+  size_t most_sources = 0;
+  for (const Step& step : steps) most_sources = std::max(most_sources, step.sources.size());
+  steps_.reserve(steps.size());
+  wires_.reserve(prepared.wires.size());
+  ready_.reserve(steps.size());
+  queue_.reserve(steps.size());
+  source_pointers_.reserve(most_sources);
+  if (prepared.memory_bytes <= reserved_) return Status();
+  unreserve();
+  UZIP_ASSIGN_OR_RETURN(memory_, request_.engine().buffers().get(prepared.memory_bytes));
+  reserved_ = prepared.memory_bytes;
+  return Status();
+}
+
+void Round::unreserve() {
+  reserved_ = 0;
+  if (pending_ == 0) put_memory();  // else abandon() does, when it is drained
+}
 
 void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t number) {
   assert(pending_ == 0);
@@ -21,7 +42,8 @@ void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t num
   number_ = number;
   dead_ = false;
   const Schedule& schedule = schedule_->schedule;
-  if (schedule_->memory_bytes > 0) {
+  if (schedule_->memory_bytes > reserved_) {
+    unreserve();
     Result<Buffer> memory = request_.engine().buffers().get(schedule_->memory_bytes);
     if (!memory.ok()) return request_.fail(memory.status());
     memory_ = *memory;
@@ -58,8 +80,12 @@ void Round::drain() {
   draining_ = false;
   if (left_ > 0 || dead_ || !schedule_) return;
   schedule_.reset();
-  request_.engine().buffers().put(std::exchange(memory_, Buffer()));
+  put_memory();
   request_.on_round_finished();  // may start the next round in this object: touch nothing behind it
+}
+
+void Round::put_memory() {
+  if (reserved_ == 0) request_.engine().buffers().put(std::exchange(memory_, Buffer()));
 }
 
 void Round::make_ready(uint32_t index) {
@@ -326,11 +352,8 @@ Result<Progress> Round::decode(const Step& step, StepState& state) {
 Result<Progress> Round::reduce(const Step& step, StepState& state) {
   source_pointers_.clear();
   for (const Slice& source : step.sources) source_pointers_.push_back(address(source));
-  const size_t average_over =
-      step.average && request_.reduce_op() == UZIP_AVG ? static_cast<size_t>(request_.size()) : 0;
-  return request_.engine().executor().reduce(request_.reduce_op(), request_.type(), address(step.dst),
-                                               source_pointers_, step.dst.length, average_over,
-                                               &state.completion);
+  const size_t average_over = step.average ? static_cast<size_t>(request_.size()) : 0;
+  return request_.reduce(address(step.dst), source_pointers_, step.dst.length, average_over, &state.completion);
 }
 
 std::byte* Round::address(const Slice& slice) const {
@@ -361,7 +384,7 @@ void Round::abandon() {
     if (std::exchange(state.has_message, false)) request_.engine().discard(state.incoming);
   if (pending_ > 0) return;  // called again when it is drained
   schedule_.reset();
-  request_.engine().buffers().put(std::exchange(memory_, Buffer()));
+  put_memory();
 }
 
 void Round::waits_for(std::vector<bool>& ranks) const {

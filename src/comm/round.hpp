@@ -23,6 +23,10 @@ class Round {
   Round(const Round&) = delete;
   Round& operator=(const Round&) = delete;
 
+  /// Makes room for this schedule, too, until unreserve(): starting it will allocate nothing.
+  Status reserve(const PreparedSchedule& schedule);
+  void unreserve();
+
   /// Binds the schedule to the request's buffers and starts all steps that can start. When it returns the
   /// round may have finished (Request::on_round_finished was called) or failed (Request::fail was).
   void start(std::shared_ptr<const PreparedSchedule> schedule, uint32_t number);
@@ -62,6 +66,7 @@ class Round {
     int peer = -1;                   ///< received: from whom
   };
 
+  void put_memory();
   void make_ready(uint32_t step);
   void drain();
   void execute(uint32_t step);
@@ -88,7 +93,8 @@ class Round {
   uint32_t number_ = 0;
   std::byte* input_ = nullptr;   ///< of this round's part of the caller's buffer; null if that is in blocks
   std::byte* output_ = nullptr;
-  Buffer memory_;
+  Buffer memory_;                ///< kept between rounds if reserved_
+  size_t reserved_ = 0;          ///< bytes that memory_ was asked for by reserve()
   std::vector<StepState> steps_;
   std::vector<WireState> wires_;
   std::vector<uint32_t> ready_;   ///< stack of steps to be started now

@@ -75,6 +75,12 @@ Status index_receives(PreparedSchedule& prepared) {
   return Status();
 }
 
+/// Fills in what follows from the schedule.
+Status prepare(PreparedSchedule& prepared, DataType type) {
+  for (const Step& step : prepared.schedule.steps) prepared.is_long.push_back(is_long(step, type));
+  return index_receives(prepared);
+}
+
 #ifndef NDEBUG
 /// Debug builds prove what they are about to run: all ranks' schedules together, where that is not too much.
 Status prove(const Plan& plan, const Shape& shape, bool split) {
@@ -95,12 +101,58 @@ Status prove(const Plan& plan, const Shape& shape, bool split) {
 
 Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(PreparedPlan& prepared, uint32_t round) {
   const Plan& plan = prepared.plan;
+  if (plan.with_neighbors()) return get_neighbor_round(prepared, round);
+  if (!prepared.by_round.empty()) return prepared.by_round[round];
   if (!plan.shape.counts.empty()) return find_or_build(plan, round);
   auto& schedule = prepared.schedules[plan.split(round)][round + 1 == plan.rounds];
   if (!schedule) {
     UZIP_ASSIGN_OR_RETURN(schedule, find_or_build(plan, round));
   }
   return schedule;
+}
+
+std::vector<std::shared_ptr<const PreparedSchedule>> PreparedPlan::kept() const {
+  std::vector<std::shared_ptr<const PreparedSchedule>> result = by_round;
+  for (const auto& row : schedules)
+    for (const auto& schedule : row)
+      if (schedule) result.push_back(schedule);
+  std::erase(result, nullptr);
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+Status ScheduleCache::keep_all(PreparedPlan& prepared) {
+  const Plan& plan = prepared.plan;
+  if (prepared.direct) return Status();
+  std::vector<std::shared_ptr<const PreparedSchedule>> all;
+  for (uint32_t round = 0; round < plan.rounds; ++round) {
+    UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedSchedule> schedule, get(prepared, round));
+    all.push_back(std::move(schedule));
+  }
+  if (!plan.shape.counts.empty() || plan.with_neighbors()) prepared.by_round = std::move(all);
+  return Status();
+}
+
+/// Rounds in which all blocks have the same lengths share a schedule: there are as many as blocks of different numbers
+/// of rounds, and the last round of each.
+Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get_neighbor_round(PreparedPlan& prepared,
+                                                                                   uint32_t round) {
+  const Plan& plan = prepared.plan;
+  prepared.by_round.resize(plan.rounds);
+  if (prepared.by_round[round]) return prepared.by_round[round];
+  auto made = std::make_shared<PreparedSchedule>();
+  made->shape.size = plan.shape.size;
+  for (const auto* blocks : {&plan.shape.neighborhood.sends, &plan.shape.neighborhood.receives})
+    for (const NeighborBlock& block : *blocks) made->shape.counts.push_back(block.length(round));
+  // The one before is the likeliest to be the same. An empty block has a message in the first round only.
+  if (round > 1 && prepared.by_round[round - 1] && prepared.by_round[round - 1]->shape.counts == made->shape.counts &&
+      plan.split(round) == plan.split(round - 1))
+    return prepared.by_round[round] = prepared.by_round[round - 1];
+  made->schedule = build_neighbor_round(plan, round, rank_, made->block_begin);
+  if (plan.codec) lay_out_memory(*made, plan.shape.type, plan.codec);
+  UZIP_RETURN_IF_ERROR(prepare(*made, plan.shape.type));
+  return prepared.by_round[round] = made;
 }
 
 Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(const Plan& plan, uint32_t round) {
@@ -137,9 +189,7 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(con
       begin += count;
     }
   }
-  for (const Step& step : prepared->schedule.steps)
-    prepared->is_long.push_back(is_long(step, plan.shape.type));
-  UZIP_RETURN_IF_ERROR(index_receives(*prepared));
+  UZIP_RETURN_IF_ERROR(prepare(*prepared, plan.shape.type));
   entries_.push_front({key, prepared});
   if (entries_.size() > kMostEntries) entries_.pop_back();
   return std::shared_ptr<const PreparedSchedule>(std::move(prepared));

@@ -38,7 +38,12 @@ struct PreparedSchedule {
 struct PreparedPlan {
   Plan plan;
   std::shared_ptr<const PreparedSchedule> schedules[2][2];  ///< [split][last]
+  std::vector<std::shared_ptr<const PreparedSchedule>> by_round;  ///< of unequal blocks: all of a persistent call, or
+                                                                  ///< those of neighbours as far as needed
   bool direct = false;  ///< done by DirectExchange, without a schedule
+
+  /// The different ones of those that are there.
+  std::vector<std::shared_ptr<const PreparedSchedule>> kept() const;
 };
 
 /// Keeps the most recently used schedules of one rank of one communicator.
@@ -48,6 +53,8 @@ class ScheduleCache {
 
   /// The schedule of one round, built if it isn't there.
   Result<std::shared_ptr<const PreparedSchedule>> get(PreparedPlan& prepared, uint32_t round);
+  /// Builds the schedules of all rounds; the plan keeps them.
+  Status keep_all(PreparedPlan& prepared);
 
  private:
   struct Key {
@@ -64,6 +71,7 @@ class ScheduleCache {
     std::shared_ptr<const PreparedSchedule> schedule;
   };
 
+  Result<std::shared_ptr<const PreparedSchedule>> get_neighbor_round(PreparedPlan& prepared, uint32_t round);
   Result<std::shared_ptr<const PreparedSchedule>> find_or_build(const Plan& plan, uint32_t round);
 
   int rank_;

@@ -43,7 +43,9 @@ LinkFacts link_facts(bool all_same_host, const TuningTable* tuning) {
 }
 
 const TunedCall* Selector::tuned(const CallShape& shape) const {
-  if (!tuning_ || shape.kind == CallKind::kBarrier || is_pairwise(shape.kind)) return nullptr;
+  if (!tuning_ || shape.kind == CallKind::kBarrier || is_pairwise(shape.kind) ||
+      shape.kind == CallKind::kNeighborAlltoallV)
+    return nullptr;
   const int ranks = is_point_to_point(shape.kind) ? 2 : shape.size;
   const size_t bytes = tuned_bytes(shape.kind, shape.count, datatype_size(shape.type), ranks);
   return tuning_->find(link_.shared_memory ? LinkClass::kShared : LinkClass::kNetwork, shape.kind, shape.type, ranks,
@@ -65,7 +67,7 @@ CostModel Selector::cost_model() const {
 /// Whether what one rank sends another at a time, about, has `threshold` bytes: of an all-reduce and of the v forms a
 /// rank's share. Pairs of ranks that have counts of their own must not choose by them.
 bool Selector::worth_coding(const CallShape& shape, size_t threshold) const {
-  if (is_pairwise(shape.kind)) return true;
+  if (is_pairwise(shape.kind) || shape.kind == CallKind::kNeighborAlltoallV) return true;
   const bool divided = shape.kind == CallKind::kAllreduce || !shape.counts.empty();
   const size_t share = divided ? shape.count / static_cast<size_t>(shape.size) : shape.count;
   return share * datatype_size(shape.type) >= threshold;
@@ -84,6 +86,10 @@ Status Selector::choose_codec(Plan& plan, const TunedCall* tuned) const {
     return Status();
   plan.codec = choice.codec;
   plan.level = choice.level;
+  // Ranks know their own blocks only: each block is coded or not by its own size, unless a codec was asked for.
+  if (plan.with_neighbors() && !shape.options.codec.codec)
+    plan.codec_threshold = (config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes) /
+                           datatype_size(shape.type);
   return Status();
 }
 
@@ -105,9 +111,26 @@ Status Selector::choose_rounds_of_pairs(Plan& plan, size_t bytes) const {
   return Status();
 }
 
+/// The chunk, and which rounds are split, do not depend on this rank's blocks, which the others don't know.
+Status Selector::choose_neighbor_rounds(Plan& plan) const {
+  const size_t chunk_bytes = plan.shape.options.chunk_bytes;
+  const size_t bytes = chunk_bytes ? chunk_bytes : link_.shared_memory ? kSharedMemoryChunkBytes : kNetworkChunkBytes;
+  plan.chunk = std::max<size_t>(bytes / datatype_size(plan.shape.type), 1);
+  const size_t rounds = plan.shape.neighborhood.divide(plan.chunk);
+  if (rounds >= MessageIndex::kInquiryRound)
+    return error(UZIP_ERR_UNSUPPORTED, "a block of neighbor_alltoallv takes %zu rounds of %zu bytes; at most %u; use a "
+                                       "larger chunk_bytes", rounds, bytes, MessageIndex::kInquiryRound - 1);
+  plan.rounds = static_cast<uint32_t>(rounds);
+  plan.window = std::min(link_.shared_memory ? kSharedMemoryWindow : kNetworkWindow, std::max(plan.rounds, 1u));
+  const int split = plan.shape.options.split_send;
+  plan.split_rounds = !plan.codec ? 0 : split == 1 ? UINT32_MAX : split == 0 ? 0 : 1;
+  return Status();
+}
+
 Status Selector::choose_rounds(Plan& plan, const TunedCall* tuned) const {
   const CallShape& shape = plan.shape;
   const size_t element = datatype_size(shape.type), ranks = static_cast<size_t>(shape.size);
+  if (plan.with_neighbors()) return choose_neighbor_rounds(plan);
   size_t bytes = shape.options.chunk_bytes;
   if (bytes == 0) {
     bytes = link_.shared_memory ? kSharedMemoryChunkBytes : kNetworkChunkBytes;
@@ -145,7 +168,7 @@ Status Selector::choose_rounds(Plan& plan, const TunedCall* tuned) const {
 }
 
 Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {
-  if (plan.point_to_point()) return Status();
+  if (plan.point_to_point() || plan.with_neighbors()) return Status();
   const Shape first = plan.round_shape(0);
   if (const Algorithm* wanted = plan.shape.options.algorithm) {
     if (!wanted->supports(first))
@@ -155,11 +178,14 @@ Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {
       return error(UZIP_ERR_UNSUPPORTED,
                    "algorithm '%s' of %s orders a reduction by the element's place; with UZIP_REPRODUCIBLE take another",
                    wanted->name, coll_name(first.coll));
+    if (plan.shape.ordered && !wanted->in_rank_order)
+      return error(UZIP_ERR_UNSUPPORTED, "algorithm '%s' of %s does not keep the order of the ranks, which this "
+                                         "user-defined operation needs", wanted->name, coll_name(first.coll));
     plan.algorithm = wanted;
     return Status();
   }
   const auto allowed = config_.reproducible ? reproducible_algorithms(first.coll) : algorithms();
-  if (tuned && tuned->way.algorithm->supports(first) &&
+  if (tuned && tuned->way.algorithm->supports(first) && (!plan.shape.ordered || tuned->way.algorithm->in_rank_order) &&
       std::find(allowed.begin(), allowed.end(), tuned->way.algorithm) != allowed.end()) {
     plan.algorithm = tuned->way.algorithm;
     return Status();
@@ -173,6 +199,7 @@ Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {
   double best = 0;
   for (const Algorithm* algorithm : allowed) {
     if (algorithm->coll != first.coll || !algorithm->supports(first)) continue;
+    if (plan.shape.ordered && !algorithm->in_rank_order) continue;
     const double cost = algorithm->cost(first, bytes, model);
     if (plan.algorithm && cost >= best) continue;
     plan.algorithm = algorithm;

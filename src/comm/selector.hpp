@@ -43,6 +43,7 @@ class Selector {
   Status choose_codec(Plan& plan, const TunedCall* tuned) const;
   Status choose_rounds(Plan& plan, const TunedCall* tuned) const;
   Status choose_rounds_of_pairs(Plan& plan, size_t bytes) const;
+  Status choose_neighbor_rounds(Plan& plan) const;
   Status choose_algorithm(Plan& plan, const TunedCall* tuned) const;
   CostModel cost_model() const;
 

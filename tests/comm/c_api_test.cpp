@@ -280,7 +280,8 @@ TEST_F(CApi, InfoTellsWhatWasDone) {
   options.chunk_bytes = 4096;
   float in[4] = {1, 2, 3, 4}, out[4] = {};
   uzip_coll_args_t args = {sizeof args, UZIP_ALLREDUCE, in,       out,   4, nullptr,
-                           UZIP_FP32,   UZIP_SUM,       &options, &info, 0,       nullptr, nullptr, nullptr};
+                           UZIP_FP32,   UZIP_SUM,       &options, &info, 0,       nullptr,
+                           nullptr,     nullptr,        nullptr};
   ASSERT_EQ(uzip_coll_run(&args, comm_), UZIP_OK) << uzip_last_error();
   EXPECT_STREQ(info.algorithm, "ring");
   EXPECT_STREQ(info.codec, "raw");

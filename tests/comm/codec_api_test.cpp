@@ -197,7 +197,7 @@ TEST_F(WrongArguments, DecodeReduce) {
 TEST_F(WrongArguments, FrameInfo) {
   uzip_frame_info_t info = {};
   expect(UZIP_ERR_INVALID, "info is NULL", uzip_frame_info(frame_.data(), frame_.size(), nullptr));
-  for (size_t size : {size_t{0}, sizeof info - 1, sizeof info + 1}) {
+  for (size_t size : {size_t{0}, sizeof info - 8, sizeof info + 1, size_t{1} << 40}) {
     info.struct_size = size;
     expect(UZIP_ERR_INVALID, "struct_size", uzip_frame_info(frame_.data(), frame_.size(), &info));
   }

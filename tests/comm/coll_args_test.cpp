@@ -2,10 +2,13 @@
 #include "comm/coll_args.hpp"
 
 #include "algos/algorithm.hpp"
+#include "comm/struct_size.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -34,6 +37,7 @@ class CollArgsTest : public testing::Test {
                             0,
                             nullptr,
                             nullptr,
+                            nullptr,
                             nullptr};
 
   Result<CollArgs> validate() { return validate_collective(call_, kContext); }
@@ -50,8 +54,6 @@ class CollArgsTest : public testing::Test {
 TEST_F(CollArgsTest, RefusesWhatIsUnknown) {
   call_.struct_size = 0;
   expect_refused("struct_size is 0");
-  call_.struct_size = sizeof call_ + 8;
-  expect_refused("struct_size");
   call_.struct_size = sizeof call_;
   call_.coll = static_cast<uzip_coll_t>(16);
   expect_refused("collective 16");
@@ -306,6 +308,66 @@ TEST_F(CollArgsTest, Options) {
   options.split_send = -1;
   options.struct_size = 1;
   expect_refused("uzip_options_t.struct_size");
+}
+
+/// A struct as another header has it: with something behind it.
+template <class T>
+struct Longer {
+  T known;
+  unsigned char more[16] = {};
+};
+
+TEST_F(CollArgsTest, StructsOfOtherHeaders) {
+  // Older: without what was added later, whatever lies behind it.
+  const size_t first = offsetof(uzip_coll_args_t, root);
+  call_.struct_size = first;
+  call_.neighbors = reinterpret_cast<const uzip_neighbors_t*>(this);
+  const Result<CollArgs> older = validate();
+  ASSERT_TRUE(older.ok()) << older.status().message();
+  EXPECT_EQ(older->neighbors, nullptr);
+  EXPECT_EQ(older->count, 10u);
+  call_.coll = UZIP_NEIGHBOR_ALLTOALLV;
+  expect_refused("neighbors is NULL");
+  for (size_t wrong : {first - 8, first + 1, first - 1, size_t{8}, SIZE_MAX}) {
+    call_.struct_size = wrong;
+    expect_refused("uzip_coll_args_t.struct_size is ");
+  }
+  call_.coll = UZIP_ALLREDUCE;
+  call_.neighbors = nullptr;
+
+  // Newer: all that we don't know is zero.
+  Longer<uzip_coll_args_t> newer{call_};
+  newer.known.struct_size = sizeof newer;
+  EXPECT_TRUE(validate_collective(newer.known, kContext).ok());
+  newer.more[15] = 1;
+  const Result<CollArgs> unknown = validate_collective(newer.known, kContext);
+  EXPECT_EQ(unknown.status().code(), UZIP_ERR_UNSUPPORTED) << unknown.status().message();
+
+  Longer<uzip_options_t> options{UZIP_OPTIONS_INIT};
+  options.known.struct_size = sizeof options;
+  options.known.chunk_bytes = 4096;
+  call_.struct_size = sizeof call_;
+  call_.options = &options.known;
+  const Result<CollArgs> with_options = validate();
+  ASSERT_TRUE(with_options.ok()) << with_options.status().message();
+  EXPECT_EQ(with_options->options.chunk_bytes, 4096u);
+  options.more[0] = 1;
+  expect_refused("something is set", UZIP_ERR_UNSUPPORTED);
+}
+
+TEST(StructSize, FilledInAsFarAsItGoes) {
+  Longer<uzip_coll_info_t> info{};
+  std::memset(info.more, 7, sizeof info.more);
+  info.known.struct_size = sizeof info;
+  ASSERT_TRUE(check_written_struct(info.known, "x", kFirstCollInfoBytes).ok());
+  write_struct(uzip_coll_info_t{0, "ring", "lev", 1, 2, 3}, &info.known);
+  EXPECT_EQ(info.known.struct_size, sizeof info);
+  EXPECT_EQ(info.known.wire_bytes, 3u);
+  for (unsigned char byte : info.more) EXPECT_EQ(byte, 0);
+  info.known.struct_size = offsetof(uzip_coll_info_t, wire_bytes);
+  EXPECT_FALSE(check_written_struct(info.known, "x", kFirstCollInfoBytes).ok());
+  write_struct(uzip_coll_info_t{0, "ring", "lev", 1, 2, 4}, &info.known);
+  EXPECT_EQ(info.known.wire_bytes, 3u);  // as of a program that has no such member
 }
 
 TEST_F(CollArgsTest, SettingsAreOverruledByOptions) {

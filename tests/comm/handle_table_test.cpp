@@ -31,7 +31,7 @@ TEST(HandleTable, FindsWhatWasAdded) {
 TEST(HandleTable, ForgetsWhatWasRemoved) {
   Table table;
   const auto value = std::make_shared<int>(7);
-  const uintptr_t handle = table.add(value);
+  const uintptr_t handle = table.add(std::shared_ptr<int>(value));
   EXPECT_EQ(value.use_count(), 2);
   const auto removed = table.remove(handle);
   ASSERT_TRUE(removed.has_value());

@@ -188,7 +188,8 @@ std::string expect_all(const std::vector<Status>& statuses, StatusCode code, con
 
 uzip_coll_args_t make_call(uzip_coll_t coll, const void* src, void* dst, size_t count,
                            DataType type, ReduceOp op) {
-  return {sizeof(uzip_coll_args_t), coll, src, dst, count, nullptr, type, op, nullptr, nullptr, 0, nullptr, nullptr, nullptr};
+  return {sizeof(uzip_coll_args_t), coll, src, dst, count, nullptr, type, op, nullptr, nullptr, 0, nullptr, nullptr, nullptr,
+          nullptr};
 }
 
 namespace {

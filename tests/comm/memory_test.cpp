@@ -1,5 +1,7 @@
 // A call that was made before makes no allocation, and memory does not grow: with calls, with
 // communicators, with the size of a message.
+#include "comm/api_job.hpp"
+#include "comm/api_operation.hpp"
 #include "comm/coll_case.hpp"
 #include "comm/loopback_job.hpp"
 
@@ -202,6 +204,65 @@ TEST(Memory, RepeatedCallsDontAllocate) {
   }
 }
 
+/// Starts the operations of all ranks and ends them; the allocations meanwhile.
+size_t allocations_of(LoopbackJob& job, std::vector<Operation>& operations) {
+  allocations = 0;
+  const Counting on(true);
+  for (size_t rank = 0; rank < operations.size(); ++rank) {
+    EXPECT_TRUE(operations[rank].start(job.comm(static_cast<int>(rank))).ok());
+  }
+  for (Operation& operation : operations) {
+    while (!operation.done()) job.step();
+    EXPECT_TRUE(operation.end().ok());
+  }
+  return allocations;
+}
+
+// Not even the first start does, but for messages that come before they are expected: these take their
+// memory when there are more of them than ever before.
+TEST(Memory, PersistentOperationsDontAllocate) {
+  LoopbackOptions in_order;
+  in_order.eager_limit = 0;
+  for (const bool mixed : {false, true}) {
+    for (const Form& form : kForms) {
+      LoopbackJob job(kRanks, mixed ? mixed_wire() : in_order, Config(), uncounted);
+      CaseShape shape;
+      shape.coll = form.coll == UZIP_BARRIER ? UZIP_ALLREDUCE : form.coll;
+      shape.type = UZIP_BF16;
+      shape.counts.assign(kRanks, form.count);
+      CollCase test(shape);
+      uzip_options_t options = UZIP_OPTIONS_INIT;
+      options.algorithm = form.algorithm;
+      options.codec = form.codec;
+      options.split_send = form.split_send;
+      options.chunk_bytes = 32768;
+      std::vector<Operation> operations;
+      for (int rank = 0; rank < kRanks; ++rank) {
+        uzip_coll_args_t call = test.args(rank, &options);
+        call.coll = form.coll;
+        auto args = validate_collective(call, job.comm(rank).context());
+        operations.push_back(
+            std::move(*Operation::persistent(nullptr, job.world(rank), std::move(*args))));
+      }
+      size_t early = 0, late = 0;
+      for (int start = 0; start < 60; ++start) {
+        (start < 40 ? early : late) += allocations_of(job, operations);
+      }
+      if (!mixed) {
+        EXPECT_EQ(early, 0u) << test.describe() << " " << form.codec;
+      }
+      EXPECT_EQ(late, 0u) << test.describe() << " " << form.codec;
+      if (form.coll != UZIP_BARRIER) {
+        EXPECT_EQ(test.check(), "");
+      }
+      for (Operation& operation : operations) operation.release();
+      for (int rank = 0; rank < kRanks; ++rank) {
+        EXPECT_EQ(job.engine(rank).buffers().in_use_bytes(), 0u);
+      }
+    }
+  }
+}
+
 TEST(Memory, RepeatedMessagesDontAllocate) {
   for (const char* codec : {"raw", "lev"}) {
     uzip_options_t options = UZIP_OPTIONS_INIT;
@@ -345,6 +406,37 @@ TEST(Memory, CommunicatorsLeaveNothing) {
   const int64_t before = live;
   for (int k = 0; k < 3000; ++k) turn();
   EXPECT_LE(live, before + 2);
+}
+
+/// Makes and frees a duplicate, a part and, with that, a call, over and over.
+void make_and_free(uzip_comm_t world, int times) {
+  for (int k = 0; k < times; ++k) {
+    uzip_comm_t duplicate, part;
+    ASSERT_EQ(uzip_comm_dup(world, &duplicate), UZIP_OK) << uzip_last_error();
+    ASSERT_EQ(uzip_comm_split(duplicate, k % 2, k % 3, &part), UZIP_OK) << uzip_last_error();
+    ASSERT_EQ(uzip_comm_free(&duplicate), UZIP_OK) << uzip_last_error();
+    float value = 1;
+    if (k % 16 == 0) {
+      ASSERT_EQ(uzip_allreduce(UZIP_IN_PLACE, &value, 1, UZIP_FP32, UZIP_SUM, part), UZIP_OK);
+    }
+    ASSERT_EQ(uzip_comm_free(&part), UZIP_OK) << uzip_last_error();
+  }
+}
+
+// Through the public API. UZIP_TEST_LIFETIMES=1000000 for a million of them.
+TEST(Memory, CommunicatorsComeAndGo) {
+  const char* wanted = std::getenv("UZIP_TEST_LIFETIMES");
+  const int lifetimes = wanted ? std::atoi(wanted) : 20000;
+  for (int ranks : {1, 3}) {
+    ApiJob job(ranks);
+    const auto turn = [&](int times) {
+      job.run([times](int, uzip_comm_t world) { make_and_free(world, times); });
+    };
+    turn(200);
+    const int64_t before = live;
+    turn(ranks == 1 ? lifetimes : std::min(lifetimes, std::max(500, lifetimes / 20)));
+    EXPECT_LE(live, before + 20) << ranks << " ranks";
+  }
 }
 
 TEST(Memory, FailedCallsLeaveNothing) {

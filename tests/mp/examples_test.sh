@@ -5,9 +5,13 @@
 "$top_builddir/examples/allreduce_oob" >"$work/out" 2>"$work/err"
 report "allreduce_oob"
 for ranks in 1 3; do
-  by_hand $ranks "$top_builddir/examples/nonblocking"
-  report "nonblocking, $ranks ranks"
+  for example in group halo nonblocking persistent; do
+    by_hand $ranks "$top_builddir/examples/$example"
+    report "$example, $ranks ranks"
+  done
 done
+by_hand 2 "$top_builddir/examples/halo"
+report "halo, 2 ranks"
 for ranks in 3 4; do
   by_hand $ranks "$top_builddir/examples/split"
   report "split, $ranks ranks"

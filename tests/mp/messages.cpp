@@ -1,12 +1,30 @@
-// Point to point between real ranks: order, tags, sizes, codecs, many in flight, and disagreement.
+// Messages between real ranks: order, tags, sizes, codecs, many in flight, groups, persistent operations, neighbours,
+// and disagreement.
 #include "mp/mp_world.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
+
+namespace {
+size_t allocations = 0;  // of the whole program, the library included
+}
+
+void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new[](size_t bytes) { return operator new(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -148,6 +166,117 @@ std::string disagreement(const mp::World& w) {
   return wrong;
 }
 
+/// Everybody sends to everybody, itself included, in an order of its own: blocking calls would wait for ever.
+std::string group(const mp::World& w, bool nonblocking) {
+  for (size_t count : {size_t{3}, size_t{5000}, size_t{300000}}) {
+    std::vector<std::vector<float>> out, in;
+    std::vector<int> calls;
+    for (int peer = 0; peer < w.size; ++peer) {
+      out.push_back(pattern(count, w.rank, peer));
+      in.emplace_back(count);
+      calls.insert(calls.end(), {peer, peer + w.size});
+    }
+    std::shuffle(calls.begin(), calls.end(), std::mt19937(static_cast<unsigned>(w.rank)));
+    std::string wrong = expect(uzip_group_start(), UZIP_OK);
+    for (int call : calls) {
+      const auto peer = static_cast<size_t>(call % w.size);
+      const bool send = call < w.size;
+      if (wrong.empty())
+        wrong = expect(send ? uzip_send(out[peer].data(), count, UZIP_FP32, static_cast<int>(peer), 2, w.comm)
+                            : uzip_recv(in[peer].data(), count, UZIP_FP32, static_cast<int>(peer), 2, w.comm), UZIP_OK);
+    }
+    uzip_request_t request = UZIP_REQUEST_NULL;
+    if (wrong.empty()) wrong = expect(nonblocking ? uzip_igroup_end(&request) : uzip_group_end(), UZIP_OK);
+    if (wrong.empty()) wrong = expect(uzip_wait(&request), UZIP_OK);
+    for (int peer = 0; peer < w.size && wrong.empty(); ++peer)
+      if (!same(in[static_cast<size_t>(peer)], pattern(count, peer, w.rank))) wrong = "from rank " + std::to_string(peer);
+    if (!wrong.empty()) return std::to_string(count) + ": " + wrong;
+  }
+  return "";
+}
+
+/// Started again and again without an allocation, but for messages that come earlier than any before.
+std::string persistent(const mp::World& w, const char* codec, size_t count) {
+  const int right = (w.rank + 1) % w.size, left = (w.rank + w.size - 1) % w.size;
+  uzip_options_t options = UZIP_OPTIONS_INIT;
+  options.codec = codec;
+  std::vector<float> out(count), in(count), sum(count);
+  uzip_request_t requests[3];
+  uzip_coll_args_t args = {};
+  args.struct_size = sizeof args;
+  args.coll = UZIP_ALLREDUCE;
+  args.src = out.data();
+  args.dst = sum.data();
+  args.count = count;
+  args.dtype = UZIP_FP32;
+  args.options = &options;
+  std::string wrong = expect(uzip_recv_init_options(in.data(), count, UZIP_FP32, left, 4, w.comm, &options, nullptr,
+                                                    &requests[0]), UZIP_OK);
+  if (wrong.empty())
+    wrong = expect(uzip_send_init_options(out.data(), count, UZIP_FP32, right, 4, w.comm, &options, nullptr,
+                                          &requests[1]), UZIP_OK);
+  if (wrong.empty()) wrong = expect(uzip_coll_init(&args, w.comm, &requests[2]), UZIP_OK);
+  constexpr int kStarts = 40, kWarm = 20;
+  size_t allocated = 0;
+  for (int start = 0; start < kStarts && wrong.empty(); ++start) {
+    for (size_t i = 0; i < count; ++i) out[i] = static_cast<float>(static_cast<int>(i % 512) + start + w.rank);
+    const size_t before = allocations;
+    const uzip_status_t started = uzip_startall(3, requests);
+    const uzip_status_t ended = uzip_waitall(3, requests, nullptr);
+    if (start >= kWarm) allocated += allocations - before;
+    wrong = expect(started, UZIP_OK) + expect(ended, UZIP_OK);
+    for (size_t i = 0; i < count && wrong.empty(); ++i) {
+      const float value = static_cast<float>(static_cast<int>(i % 512) + start), ranks = static_cast<float>(w.size);
+      if (in[i] != value + static_cast<float>(left)) wrong = "received a wrong element";
+      if (sum[i] != value * ranks + ranks * (ranks - 1) / 2) wrong = "a wrong sum";
+    }
+  }
+  // Of messages to oneself UCX's active messages keep a copy, which takes memory.
+  if (w.size > 1 && wrong.empty() && allocated > (kStarts - kWarm) / 2) wrong = std::to_string(allocated) + " allocations";
+  for (uzip_request_t& request : requests)
+    if (wrong.empty()) wrong = expect(uzip_request_free(&request), UZIP_OK);
+  return wrong;
+}
+
+/// Blocks of all sizes in both directions of a ring, some to oneself, into places with gaps.
+std::string neighbours(const mp::World& w, const char* codec) {
+  const int right = (w.rank + 1) % w.size, left = (w.rank + w.size - 1) % w.size;
+  constexpr size_t kGap = 3;
+  for (size_t size : {size_t{0}, size_t{5}, size_t{40000}, size_t{1000003}}) {
+    const int dests[4] = {right, left, w.rank, right}, sources[4] = {left, right, w.rank, left};
+    const size_t counts[4] = {size, size / 2, 100, 7};
+    size_t offsets[4] = {}, end = 0;
+    for (int b = 0; b < 4; ++b) {
+      offsets[b] = end;
+      end += counts[b] + kGap;
+    }
+    std::vector<float> out(end), in(end, -1), expected(end, -1);
+    const auto put = [&](std::vector<float>& values, int block, int from) {
+      const std::vector<float> block_values = pattern(counts[block], from, block);
+      std::copy(block_values.begin(), block_values.end(), values.begin() + static_cast<ptrdiff_t>(offsets[block]));
+    };
+    for (int b = 0; b < 4; ++b) {
+      put(out, b, w.rank);
+      put(expected, b, sources[b]);
+    }
+    const uzip_neighbors_t all = {sizeof all, 4, 4, dests, counts, offsets, sources, counts, offsets};
+    uzip_options_t options = UZIP_OPTIONS_INIT;
+    options.codec = codec;
+    uzip_coll_args_t args = {};
+    args.struct_size = sizeof args;
+    args.coll = UZIP_NEIGHBOR_ALLTOALLV;
+    args.src = out.data();
+    args.dst = in.data();
+    args.dtype = UZIP_FP32;
+    args.options = &options;
+    args.neighbors = &all;
+    std::string wrong = expect(uzip_coll_run(&args, w.comm), UZIP_OK);
+    if (wrong.empty() && !same(in, expected)) wrong = "wrong elements";
+    if (!wrong.empty()) return std::to_string(size) + ": " + wrong;
+  }
+  return "";
+}
+
 std::string self(const mp::World& w) {
   for (size_t count : {size_t{0}, size_t{3}, size_t{100000}}) {
     const std::vector<float> out = pattern(count, w.rank, 0);
@@ -170,6 +299,13 @@ int main(int argc, char** argv) {
   w.test("codec lev", [&] { return with_codec(w, "lev", 0); });
   w.test("codec lev, split-send", [&] { return with_codec(w, "lev", 1); });
   w.test("64 all-reduces in flight", [&] { return many_in_flight(w); });
+  w.test("group in any order", [&] { return group(w, false); });
+  w.test("group with a request", [&] { return group(w, true); });
+  w.test("persistent, 8 elements", [&] { return persistent(w, "raw", 8); });
+  w.test("persistent, raw", [&] { return persistent(w, "raw", 100000); });
+  w.test("persistent, lev", [&] { return persistent(w, "lev", 100000); });
+  w.test("neighbours, raw", [&] { return neighbours(w, "raw"); });
+  w.test("neighbours, lev", [&] { return neighbours(w, "lev"); });
   w.test("sender and receiver disagree", [&] { return disagreement(w); });
   w.test("messages to oneself", [&] { return self(w); });
   return w.failures() ? 1 : 0;
