@@ -6,7 +6,7 @@
 #include "algos/simulate.hpp"
 #include "base/config.hpp"
 #include "base/cpu.hpp"
-#include "codec/codec.hpp"
+#include "codec_report.hpp"
 #include "file_report.hpp"
 
 #include <uzipcoll/uzipcoll.h>
@@ -42,7 +42,7 @@ constexpr const char* kHelp =
     "changed\n"
     "      --names       with -c: the names only\n"
     "  -a, --algorithms  algorithms, for UZIP_ALGORITHM and uzip_options_t\n"
-    "  -C, --codecs      codecs, for UZIP_CODEC and uzip_options_t\n"
+    "  -C, --codecs      codecs, for UZIP_CODEC and uzip_options_t, and how fast they are here\n"
     "      --frame FILE  the frames in a file that uzip_encode() wrote\n"
     "      --ratio FILE TYPE\n"
     "                    speed and size with each codec of a file of elements\n"
@@ -158,25 +158,13 @@ void print_algorithms(bool briefly) {
   }
 }
 
-void print_codecs(bool briefly) {
-  for (const uzip::Codec* codec : uzip::codecs()) {
-    std::printf("%s\n", codec->name);
-    if (briefly) continue;
-    std::printf("      %s\n      types:", codec->summary);
-    for (const uzip::DataTypeInfo& type : uzip::datatypes()) {
-      if (codec->supports(type.type)) std::printf(" %s", type.name);
-    }
-    std::printf("\n");
-  }
-}
-
 bool print_everything() {
   print_version();
   print_build();
   std::printf("\nAlgorithms (-a)\n");
   print_algorithms(true);
   std::printf("\nCodecs (-C)\n");
-  print_codecs(true);
+  uzip::print_codec_names();
   std::printf("\nSettings in force (-c)\n");
   return print_settings(true);
 }
@@ -288,7 +276,7 @@ bool print_chosen(const Choice& choice) {
   if (choice.version) print_version();
   if (choice.build) print_build();
   if (choice.algorithms) print_algorithms(false);
-  if (choice.codecs) print_codecs(false);
+  if (choice.codecs && !succeeded(uzip::print_codecs())) return false;
   if (choice.settings && choice.names) print_names();
   if (choice.settings && !choice.names && !print_settings(false)) return false;
   if (choice.frame_file != nullptr && !succeeded(uzip::print_frames(choice.frame_file)))

@@ -37,6 +37,15 @@ expect "-b tells the CPU targets" 0 "CPU targets  scalar" "" "$info" --build
 expect "-a lists algorithms" 0 "two_shot" "" "$info" -a
 expect "-a predicts times" 0 "predicted for 8 hosts with one rank each, 100 Gb/s: " "" "$info" -a
 expect "-C lists codecs" 0 "raw" "" "$info" -C
+expect "-C measures each type" 0 "      fp8_e5m2 " "" "$info" -C
+if awk '$1 ~ /^(bf16|fp(16|32|64|8_.*))$/ { lines++; if (!($2 > 0 && $2 <= 1) || NF < 4) bad++
+    for (i = 3; i <= NF; i++) if (!($i > 0)) bad++ } END { exit lines != 6 || bad }' "$work/out"; then
+  echo "ok - -C has a ratio and speeds for each float"
+else
+  cat "$work/out"
+  echo "not ok - -C has a ratio and speeds for each float"
+  status=1
+fi
 expect "-c shows defaults" 0 "  UZIP_TIMEOUT          60" "" "$info" -c
 expect "-c marks what was changed" 0 "* UZIP_TIMEOUT          90" "" \
   env UZIP_TIMEOUT=90 "$info" -c
