@@ -195,3 +195,33 @@ AC_DEFUN([UZIP_CHECK_BENCHMARK], [
   PKG_CHECK_MODULES([BENCHMARK], [benchmark], [uzip_have_benchmark=yes], [uzip_have_benchmark=no])
   AM_CONDITIONAL([HAVE_BENCHMARK], [test "x$uzip_have_benchmark" = xyes])
 ])
+
+dnl _UZIP_PEER(name, header, library, function): adds a compressor to PEERS_CFLAGS and PEERS_LIBS.
+AC_DEFUN([_UZIP_PEER], [
+  AC_CHECK_HEADER([$2], [AC_CHECK_LIB([$3], [$4], [
+    AS_VAR_APPEND([PEERS_CFLAGS], [" -DPERF_WITH_$1"])
+    AS_VAR_APPEND([PEERS_LIBS], [" -l$3"])
+    AS_VAR_APPEND([uzip_peers_summary], [" $3"])
+  ])])
+])
+
+dnl Other lossless compressors, as neighbours in the table of perf/codec; never for the library.
+AC_DEFUN([UZIP_CHECK_PEERS], [
+  AC_ARG_WITH([peers],
+    [AS_HELP_STRING([--without-peers],
+      [leave lz4, zstd, blosc, fpzip and zfp out of perf/codec, the only place that uses them])],
+    [], [with_peers=auto])
+  PEERS_CFLAGS= PEERS_LIBS= uzip_peers_summary=
+  AS_IF([test "x$with_peers" != xno], [
+    AC_LANG_PUSH([C])
+    _UZIP_PEER([LZ4], [lz4.h], [lz4], [LZ4_compress_default])
+    _UZIP_PEER([ZSTD], [zstd.h], [zstd], [ZSTD_compressCCtx])
+    _UZIP_PEER([BLOSC], [blosc.h], [blosc], [blosc_compress_ctx])
+    _UZIP_PEER([FPZIP], [fpzip.h], [fpzip], [fpzip_write])
+    _UZIP_PEER([ZFP], [zfp.h], [zfp], [zfp_stream_set_reversible])
+    AC_LANG_POP([C])
+  ])
+  AS_IF([test -z "$uzip_peers_summary"], [uzip_peers_summary=" none"])
+  AC_SUBST([PEERS_CFLAGS])
+  AC_SUBST([PEERS_LIBS])
+])

@@ -30,6 +30,7 @@ clean_tree() {
   put src/base/sources.am '# never -ffast-math' 'base_sources ='
   put perf/allreduce.cpp '#include <uzipcoll/uzipcoll.h>' '#include <mpi.h>' '#include "perf_data.hpp"'
   put perf/codec.cpp '#include "codec/raw.hpp"' '#include "base/status.hpp"' '#include <benchmark/benchmark.h>'
+  put perf/peer_codecs.cpp '#include <zstd.h>' '#include "base/status.hpp"'
   put perf/perf_data.hpp '#include <vector>'
   put tests/base/status_test.cpp '#include "base/status.hpp"' '#include <gtest/gtest.h>'
 }
@@ -62,6 +63,7 @@ fi
 
 finds src/algos/x.cpp:2 "a sibling" src/algos/x.cpp '#include "base/status.hpp"' '#include "codec/raw.hpp"'
 finds src/codec/x.cpp:1 "a sibling by a relative path" src/codec/x.cpp '#include "../algos/ring.hpp"'
+finds src/codec/x.cpp:1 "another compressor in the library" src/codec/x.cpp '#include <zstd.h>'
 finds src/ucx/x.cpp:1 "ucx that includes comm" src/ucx/x.cpp '#include "comm/engine.cpp"'
 finds src/base/x.cpp:1 "base that includes algos" src/base/x.cpp '#include "algos/ring.hpp"'
 finds src/base/x.cpp:1 "base that includes another library" src/base/x.cpp '#include <hwloc.h>'
