@@ -60,24 +60,22 @@ static void encode_file(uzip_dtype_t type)
   } while (bytes > 0); /* so the last frame is empty */
 }
 
-/* A frame tells its length, but only what is in memory can be asked: reads as much as the largest frame
- * takes, and keeps what belongs to the next one. */
+/* The header of a frame tells how much belongs to it. */
 static void decode_file(void)
 {
-  size_t filled = 0;
+  size_t filled;
   uzip_frame_info_t info;
   info.struct_size = sizeof(info);
   do {
-    filled += read_some(frames + filled, capacity - filled);
+    filled = read_some(frames, UZIP_FRAME_HEADER_BYTES);
     check(uzip_frame_info(frames, filled, &info));
-    if (info.count > FRAME_ELEMENTS)
+    if (info.count > FRAME_ELEMENTS || info.frame_bytes > capacity)
       fail(in_name, "a frame is too large; this program did not write it");
+    filled += read_some(frames + filled, (size_t)info.frame_bytes - filled);
     check(uzip_decode(frames, filled, elements, (size_t)info.count, info.dtype));
     write_all(elements, (size_t)info.count * uzip_dtype_size(info.dtype));
-    filled -= (size_t)info.frame_bytes;
-    memmove(frames, frames + info.frame_bytes, filled);
   } while (info.count > 0);
-  if (filled > 0 || read_some(frames, 1) > 0)
+  if (read_some(frames, 1) > 0)
     fail(in_name, "something follows the last frame");
 }
 

@@ -216,7 +216,11 @@ Status print_frames(const char* path) {
     const Bytes rest = file.bytes().subspan(sums.bytes);
     uzip_frame_info_t info = {};
     info.struct_size = sizeof info;
-    const Status status = status_of(uzip_frame_info(rest.data(), rest.size(), &info));
+    Status status = status_of(uzip_frame_info(rest.data(), rest.size(), &info));
+    if (status.ok() && info.frame_bytes > rest.size())
+      status = error(UZIP_ERR_CORRUPT, "the frame is cut off: %llu of its %llu bytes are missing",
+                     static_cast<unsigned long long>(info.frame_bytes - rest.size()),
+                     static_cast<unsigned long long>(info.frame_bytes));
     if (!status.ok())
       return status.with_context(std::string(path) + ": frame " + std::to_string(sums.frames) +
                                  " at byte " + std::to_string(sums.bytes));

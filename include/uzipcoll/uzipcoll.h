@@ -552,6 +552,9 @@ UZIP_API uzip_status_t uzip_decode(const void *frame, size_t frame_bytes, void *
 UZIP_API uzip_status_t uzip_decode_reduce(const void *frame, size_t frame_bytes, void *dst, size_t count,
                                           uzip_dtype_t dtype, uzip_op_t op);
 
+/* Bytes of a frame's header, with which it begins. */
+#define UZIP_FRAME_HEADER_BYTES 64
+
 /* What a frame's header says. Set struct_size before. */
 typedef struct uzip_frame_info {
   size_t struct_size;   /* sizeof(uzip_frame_info_t) */
@@ -565,7 +568,9 @@ typedef struct uzip_frame_info {
   uint32_t checksum;    /* CRC32C of the original elements, if has_checksum */
 } uzip_frame_info_t;
 
-/* Reads and checks the header of a frame; errors as uzip_decode(). */
+/* Reads and checks the header of a frame, of which `frame_bytes` bytes are readable: its first
+ * UZIP_FRAME_HEADER_BYTES are enough. So a reader of files learns how much to read: if info->frame_bytes is more
+ * than `frame_bytes`, the rest is not there yet. UZIP_ERR_CORRUPT: it is no header of a frame, or less than one. */
 UZIP_API uzip_status_t uzip_frame_info(const void *frame, size_t frame_bytes, uzip_frame_info_t *info);
 
 #ifdef __cplusplus

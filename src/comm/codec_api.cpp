@@ -53,7 +53,6 @@ size_t frame_bound(size_t count, DataType type, size_t bytes) {
 struct FrameView {
   FrameHeader header;
   std::span<const std::byte> plain, coded;
-  size_t bytes() const { return kFrameHeaderBytes + plain.size() + coded.size(); }
 };
 
 /// Of a codec that this library doesn't have, what all codecs have in common is checked.
@@ -70,17 +69,24 @@ Result<FrameHeader> read_header(std::span<const std::byte> bytes) {
   return header;
 }
 
-Result<FrameView> view(const void* frame, size_t frame_bytes) {
+/// The header of a frame that is not on its way, so both parts are known.
+Result<FrameHeader> header_of_file(const void* frame, size_t frame_bytes) {
   if (!frame) return null_pointer("frame");
   const std::span<const std::byte> all(static_cast<const std::byte*>(frame), frame_bytes);
   if (all.size() < kFrameHeaderBytes)
     return error(UZIP_ERR_CORRUPT, "a frame has at least %zu bytes, here are %zu", kFrameHeaderBytes, frame_bytes);
+  UZIP_ASSIGN_OR_RETURN(const FrameHeader header, read_header(all.first(kFrameHeaderBytes)));
+  if (header.flags & kFrameCodedFollows)
+    return error(UZIP_ERR_CORRUPT, "the frame is only the first part of one: its coded part is missing");
+  return header;
+}
+
+Result<FrameView> view(const void* frame, size_t frame_bytes) {
   FrameView result;
-  UZIP_ASSIGN_OR_RETURN(result.header, read_header(all.first(kFrameHeaderBytes)));
+  UZIP_ASSIGN_OR_RETURN(result.header, header_of_file(frame, frame_bytes));
+  const std::span<const std::byte> all(static_cast<const std::byte*>(frame), frame_bytes);
   const std::span<const std::byte> body = all.subspan(kFrameHeaderBytes);
   const uint64_t plain = result.header.plain_bytes, coded = result.header.coded_bytes;
-  if (result.header.flags & kFrameCodedFollows)
-    return error(UZIP_ERR_CORRUPT, "the frame is only the first part of one: its coded part is missing");
   if (plain > body.size() || coded > body.size() - plain)
     return error(UZIP_ERR_CORRUPT, "the frame is cut off: %llu of its %llu bytes are missing",
                  static_cast<unsigned long long>(plain + coded - body.size()),
@@ -159,15 +165,14 @@ Status decode_reduce(const void* frame, size_t frame_bytes, void* dst, size_t co
 Status describe(const void* frame, size_t frame_bytes, uzip_frame_info_t* info) {
   if (!info) return null_pointer("info");
   UZIP_RETURN_IF_ERROR(check_written_struct(*info, "uzip_frame_info_t", kFirstFrameInfoBytes));
-  UZIP_ASSIGN_OR_RETURN(const FrameView source, view(frame, frame_bytes));
-  const FrameHeader& header = source.header;
+  UZIP_ASSIGN_OR_RETURN(const FrameHeader header, header_of_file(frame, frame_bytes));
   const Codec* codec = find_codec(header.codec);
   uzip_frame_info_t result = {};
   result.dtype = static_cast<uzip_dtype_t>(header.type);
   result.count = header.count;
-  result.frame_bytes = source.bytes();
-  result.plain_bytes = source.plain.size();
-  result.coded_bytes = source.coded.size();
+  result.frame_bytes = kFrameHeaderBytes + header.plain_bytes + header.coded_bytes;
+  result.plain_bytes = header.plain_bytes;
+  result.coded_bytes = header.coded_bytes;
   result.codec = codec ? codec->name : "unknown";
   result.has_checksum = (header.flags & kFrameHasChecksum) != 0;
   result.checksum = header.checksum;
