@@ -143,6 +143,9 @@ void bit_range(const uint8_t* bytes, size_t count, uint8_t* all_or, uint8_t* all
   *all_and = all;
 }
 
+// Its stores are ordinary ones.
+void finish_streaming() {}
+
 }  // namespace
 
 const CodecKernels kAvx2CodecKernels = {
@@ -162,7 +165,7 @@ const CodecKernels kAvx2CodecKernels = {
                       count_full_codes_by_words<3>, count_full_codes_by_words<4>},
     .top = &kAvx2TopKernels,
     .combine = combine,
-    .finish_streaming = [] {},
+    .finish_streaming = finish_streaming,
     .bit_range = bit_range,
     .count_ones = count_full_codes_by_words<1>,
     .repeat_length = scalar_repeat_length,

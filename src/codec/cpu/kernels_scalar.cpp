@@ -369,6 +369,9 @@ size_t count_escapes(const uint8_t* words, size_t count) {
 
 size_t count_ones(const uint8_t* words, size_t bits) { return count_escapes<1>(words, bits); }
 
+// Its stores are ordinary ones.
+void finish_streaming() {}
+
 }  // namespace
 
 void scalar_delta_1(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
@@ -453,7 +456,7 @@ const CodecKernels kScalarCodecKernels = {
                       count_escapes<4>},
     .top = nullptr,
     .combine = combine,
-    .finish_streaming = [] {},
+    .finish_streaming = finish_streaming,
     .bit_range = bit_range,
     .count_ones = count_ones,
     .repeat_length = scalar_repeat_length,
