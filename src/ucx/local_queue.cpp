@@ -96,8 +96,8 @@ void LocalInbox::close_file() {
 LocalInbox::Taken LocalInbox::take(uint32_t index, QueuedMessage* message) {
   Queue& queue = mapping_.inbox()->queue(index);
   const uint64_t number = next_[index];
+  if (!has_message(index)) return Taken::kNothing;
   Slot& slot = slot_of(queue, number);
-  if (!has_stamp(slot, number)) return Taken::kNothing;
   // Read once: the sender might change them.
   const uint16_t kind = std::atomic_ref(slot.kind).load(std::memory_order_relaxed);
   message->kind = static_cast<WireKind>(kind);
@@ -105,6 +105,7 @@ LocalInbox::Taken LocalInbox::take(uint32_t index, QueuedMessage* message) {
   message->body_bytes = std::atomic_ref(slot.body_bytes).load(std::memory_order_relaxed);
   if (kind >= kWireKinds || message->header_bytes > kMaxWireHeader ||
       message->body_bytes > kQueueBodyBytes) {
+    damaged_[index] = true;
     return Taken::kDamaged;
   }
   std::memcpy(message->bytes, slot.bytes, message->header_bytes + message->body_bytes);
@@ -120,12 +121,16 @@ bool LocalInbox::fall_asleep() {
   // Either we see the message or its sender sees that we sleep.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (uint32_t i = 0; i < queues_; ++i) {
-    if (has_stamp(slot_of(inbox->queue(i), next_[i]), next_[i])) {
+    if (has_message(i)) {
       wake_up();
       return false;
     }
   }
   return true;
+}
+
+bool LocalInbox::has_message(uint32_t index) const {
+  return !damaged_[index] && has_stamp(slot_of(mapping_.inbox()->queue(index), next_[index]), next_[index]);
 }
 
 void LocalInbox::wake_up() { tell(local_queue::kAwake); }

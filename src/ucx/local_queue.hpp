@@ -103,7 +103,7 @@ class LocalInbox {
   void close_file();
 
   enum class Taken : uint8_t { kNothing, kMessage, kDamaged };
-  /// Takes the next message of a queue. Damaged ones can't be followed by others.
+  /// Takes the next message of a queue. After a damaged one, which is told once, there is nothing more.
   Taken take(uint32_t queue, QueuedMessage* message);
 
   /// Announces that this process is about to sleep; false if there is something to take.
@@ -116,7 +116,10 @@ class LocalInbox {
   local_queue::Mapping mapping_;
   int descriptor_ = -1;
   uint32_t queues_ = 0;
+  bool has_message(uint32_t queue) const;
+
   uint64_t next_[kMostQueues] = {};  ///< number of the next message of each queue
+  bool damaged_[kMostQueues] = {};
 };
 
 /// The sending end: one queue in the inbox of another process.
