@@ -116,8 +116,9 @@ UZIP_API const char *uzip_op_name(uzip_op_t op);
 /* A reduction of one's own: accumulator[i] = accumulator[i] op operand[i], i < count, for elements of `dtype`. It must
  * be associative, and the same function on all ranks. The elements of `accumulator` stand for lower ranks than those
  * of `operand`; the two do not overlap. It is called with pieces of any length, by whichever thread is inside the
- * library for a communicator of the same job, for one piece at a time in each job. It must not call the library. If
- * it throws a C++ exception, the call fails with UZIP_ERR_INVALID. */
+ * library for a communicator of the same job, or by a thread of the library (UZIP_CODEC_THREADS=0: never), for one
+ * piece at a time in each job. It must not call the library. If it throws a C++ exception, the call fails with
+ * UZIP_ERR_INVALID. */
 typedef void (*uzip_op_function_t)(void *accumulator, const void *operand, size_t count, uzip_dtype_t dtype,
                                    void *context);
 
