@@ -1,6 +1,7 @@
 #include "comm/neighbor_exchange.hpp"
 
 #include "algos/schedule_builder.hpp"
+#include "base/fnv1a.hpp"
 #include "comm/coll_args.hpp"
 #include "comm/plan.hpp"
 #include "comm/struct_size.hpp"
@@ -43,10 +44,10 @@ std::vector<std::pair<int, uint64_t>> compared(const std::vector<NeighborBlock>&
   std::vector<std::pair<int, uint64_t>> result;
   for (size_t i = 0; i < counts.size();) {
     const int peer = counts[i].first;
-    uint64_t digest = counts[i].second;
-    for (++i; i < counts.size() && counts[i].first == peer; ++i)
-      digest = (digest ^ 0xcbf29ce484222325ull ^ counts[i].second) * 0x100000001b3ull;
-    result.emplace_back(peer, digest);
+    const size_t first = i;
+    Fnv1a digest;
+    for (; i < counts.size() && counts[i].first == peer; ++i) digest.add(uint64_t{counts[i].second});
+    result.emplace_back(peer, i == first + 1 ? counts[first].second : digest.value());
   }
   return result;
 }

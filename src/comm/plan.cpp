@@ -1,15 +1,10 @@
 #include "comm/plan.hpp"
 
+#include "base/fnv1a.hpp"
+
 #include <algorithm>
 
 namespace uzip {
-namespace {
-
-/// FNV-1a over 64-bit words.
-void mix(uint64_t& hash, uint64_t value) { hash = (hash ^ value) * 0x100000001b3ull; }
-
-}  // namespace
-
 Shape Plan::round_shape(uint32_t round) const {
   Shape result;
   round_shape(round, result);
@@ -55,15 +50,16 @@ size_t Plan::result_bytes() const {
 }
 
 uint16_t Plan::compute_digest() const {
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char* c = algorithm_name(); *c; ++c) mix(hash, static_cast<unsigned char>(*c));
-  mix(hash, codec ? codec->id : kCodecRaw);
-  mix(hash, chunk);
-  mix(hash, split_rounds);
-  mix(hash, static_cast<uint64_t>(shape.root));
+  Fnv1a hash;
+  hash.add(std::string_view(algorithm_name()));
+  hash.add(uint64_t{codec ? codec->id : kCodecRaw});
+  hash.add(uint64_t{chunk});
+  hash.add(uint64_t{split_rounds});
+  hash.add(static_cast<uint64_t>(shape.root));
   if (!is_pairwise(shape.kind))
-    for (size_t count : shape.counts) mix(hash, count);
-  return static_cast<uint16_t>(hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48);
+    for (size_t count : shape.counts) hash.add(uint64_t{count});
+  const uint64_t value = hash.value();
+  return static_cast<uint16_t>(value ^ value >> 16 ^ value >> 32 ^ value >> 48);
 }
 
 const char* Plan::codec_name() const { return codec ? codec->name : "raw"; }

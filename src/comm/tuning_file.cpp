@@ -1,5 +1,6 @@
 #include "comm/tuning_file.hpp"
 
+#include "base/fnv1a.hpp"
 #include "base/log.hpp"
 
 #include <fcntl.h>
@@ -81,11 +82,11 @@ std::string tuning_path(const Config& config) {
   if (config.tuning_file != "auto") return config.tuning_file;
   const std::string folder = cache_folder();
   if (folder.empty()) return "";
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (unsigned char c : describe_machine()) hash = (hash ^ c) * 0x100000001b3ull;
+  Fnv1a hash;
+  hash.add(describe_machine());
   char name[96];
   std::snprintf(name, sizeof name, "/uzipcoll/tuning-%s-%016llx", uzip_version_string(),
-                static_cast<unsigned long long>(hash));
+                static_cast<unsigned long long>(hash.value()));
   return folder + name;
 }
 

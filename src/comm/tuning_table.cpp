@@ -1,6 +1,7 @@
 #include "comm/tuning_table.hpp"
 
 #include "algos/algorithm.hpp"
+#include "base/fnv1a.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -282,9 +283,9 @@ const TunedCall* TuningTable::find(LinkClass link, CallKind kind, DataType type,
 }
 
 uint64_t TuningTable::digest() const {
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (unsigned char c : print_links(*this) + print_choices(*this)) hash = (hash ^ c) * 0x100000001b3ull;
-  return hash ? hash : 1;
+  Fnv1a hash;
+  hash.add(print_links(*this) + print_choices(*this));
+  return hash.value() ? hash.value() : 1;
 }
 
 }  // namespace uzip
