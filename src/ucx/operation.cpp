@@ -1,6 +1,21 @@
 #include "ucx/operation.hpp"
 
+#include <new>
+
 namespace uzip {
+namespace {
+
+// Room that an arrival keeps between messages.
+constexpr size_t kKeptBytes = size_t{8} << 10;
+
+}  // namespace
+
+bool Arrival::make_room(size_t bytes) {
+  if (owned_body && owned_bytes >= bytes) return true;
+  owned_body.reset(new (std::nothrow) std::byte[bytes]);
+  owned_bytes = owned_body ? bytes : 0;
+  return owned_body != nullptr;
+}
 
 Operation* OperationPool::take(Operation::Kind kind, int peer, Completion* completion) {
   if (free_.empty()) {
@@ -47,7 +62,10 @@ Arrival* ArrivalPool::take() {
 }
 
 void ArrivalPool::give(Arrival* arrival) {
-  arrival->owned_body.reset();
+  if (arrival->owned_bytes > kKeptBytes) {
+    arrival->owned_body.reset();
+    arrival->owned_bytes = 0;
+  }
   arrival->in_use = false;
   free_.push_back(arrival);
 }

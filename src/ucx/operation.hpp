@@ -1,6 +1,6 @@
 // State of the transport's pending operations and of messages that arrived and were not taken yet.
-// Both live in pools: no allocation per message once the pools have grown. Used by UcxTransport
-// only.
+// Both live in pools: no allocation per short message once the pools have grown. Used by
+// UcxTransport only.
 #pragma once
 
 #include "base/transport.hpp"
@@ -92,8 +92,12 @@ struct Arrival {
   uint64_t address = 0;  ///< kOffered: in the sender's memory
   OperationId offer;     ///< kOffered: the sender's operation; kSelf: ours
   std::unique_ptr<std::byte[]> owned_body;
+  size_t owned_bytes = 0;  ///< room in owned_body; a little is kept for the next message
   std::byte head[kMaxHeadBytes];  ///< filled only if the message has to wait for its turn
   std::byte inline_body[kMaxHeadBytes];
+
+  /// Room in owned_body; false if there is no memory.
+  bool make_room(size_t bytes);
 };
 
 class ArrivalPool {

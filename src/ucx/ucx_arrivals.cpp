@@ -198,8 +198,7 @@ void UcxTransport::announce_lasting(Arrival* arrival) {
 // without memory.
 bool UcxTransport::make_lasting(Arrival* arrival) {
   if (arrival->body != Arrival::Body::kPassing) return true;
-  arrival->owned_body.reset(new (std::nothrow) std::byte[arrival->body_bytes]);
-  if (!arrival->owned_body) {
+  if (!arrival->make_room(arrival->body_bytes)) {
     mark_failed(peers_[static_cast<size_t>(arrival->peer)],
                 error(UZIP_ERR_NO_MEMORY, "no memory for a message of %zu bytes from process %d",
                       arrival->body_bytes, arrival->peer));

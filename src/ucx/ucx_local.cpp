@@ -14,11 +14,12 @@ constexpr int kMostInARow = 4;
 
 }  // namespace
 
-void UcxTransport::make_inbox(bool wanted) {
-  if (wanted && size() > 1) inbox_.create(static_cast<uint32_t>(std::min(size(), kMostQueues)), token_);
+void UcxTransport::make_inbox() {
+  if (size() > 1) inbox_.create(static_cast<uint32_t>(std::min(size(), kMostQueues)), token_);
 }
 
-// Each process of this host has the same number in the inboxes of all others.
+// Each process of this host has the same number in the inboxes of all others. Those that have no inbox, since they are
+// not to use queues, are sent to by UCX, and send by UCX.
 void UcxTransport::open_queues() {
   std::vector<Peer*> here;
   for (Peer& peer : peers_) {

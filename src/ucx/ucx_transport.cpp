@@ -80,17 +80,18 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
     opened = resources.status();
   }
 
+  // Where the user wants a network, nothing is to go around it.
+  const bool with_queues = config.local_queues && transport->ucx_.shared_memory;
   std::vector<std::byte> mine;  // stays empty if this process can't take part
   if (opened.ok()) {
     WireupRecord record;
     record.host = host_identity();
     record.memory = {getpid(), reinterpret_cast<uint64_t>(transport->token_.data()),
                      transport->token_};
-    // Where the user wants a network, nothing is to go around it.
     record.shared_memory = transport->ucx_.shared_memory;
     record.peer_read = config.peer_read && record.shared_memory;
     record.address = transport->ucx_.address;
-    transport->make_inbox(config.local_queues && record.shared_memory);
+    if (with_queues) transport->make_inbox();
     record.inbox = transport->inbox_.address();
     mine = pack_wireup(record);
   }
@@ -99,7 +100,7 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
   UZIP_RETURN_IF_ERROR(opened);
   UZIP_RETURN_IF_ERROR(exchanged);
   UZIP_RETURN_IF_ERROR(transport->learn_peers(all));
-  transport->open_queues();
+  if (with_queues) transport->open_queues();
   transport->watch_peers();
   transport->connect_samples();
   transport->describe();
@@ -300,7 +301,11 @@ Result<Progress> UcxTransport::send_to_self(std::span<const std::byte> head,
   to_self_.push_back(arrival);
   if (body.size() <= kSelfCopyLimit) {
     arrival->body = Arrival::Body::kOwned;
-    arrival->owned_body = std::make_unique_for_overwrite<std::byte[]>(body.size());
+    if (!arrival->make_room(body.size())) {
+      to_self_.pop_back();
+      arrivals_.give(arrival);
+      return error(UZIP_ERR_NO_MEMORY, "no memory for a message of %zu bytes to this process itself", body.size());
+    }
     copy(arrival->owned_body.get(), body);
     return Progress::kDone;
   }
@@ -349,13 +354,15 @@ bool UcxTransport::progress() {
   bool moved = false;
   if (!deferred_.empty()) {
     moved = true;
-    for (const auto& [completion, status] : std::exchange(deferred_, {})) {
-      completion->done(completion, status);
-    }
+    completing_.swap(deferred_);
+    for (const auto& [completion, status] : completing_) completion->done(completion, status);
+    completing_.clear();
   }
   if (!to_self_.empty()) {
     moved = true;
-    for (Arrival* arrival : std::exchange(to_self_, {})) announce_lasting(arrival);
+    announcing_.swap(to_self_);
+    for (Arrival* arrival : announcing_) announce_lasting(arrival);
+    announcing_.clear();
   }
   const bool queued = take_from_queues();
   moved |= queued;

@@ -101,7 +101,7 @@ class UcxTransport final : public Transport {
   Status failure_of(const Operation& operation, ucs_status_t status);
 
   // Local queues: ucx_local.cpp.
-  void make_inbox(bool wanted);
+  void make_inbox();
   void open_queues();
   bool push(Peer& peer, WireKind kind, std::span<const std::byte> prefix,
             std::span<const std::byte> head, std::span<const std::byte> body);
@@ -166,7 +166,9 @@ class UcxTransport final : public Transport {
   bool progressing_ = false;  ///< inside progress(), where completions may be called
   bool closing_ = false;      ///< inside the destructor, where nothing may be called
   std::vector<std::pair<Completion*, Status>> deferred_;  ///< finished outside progress()
-  std::vector<Arrival*> to_self_;  ///< sent by this process to itself, not yet announced
+  std::vector<std::pair<Completion*, Status>> completing_;  ///< those of deferred_ that are being called
+  std::vector<Arrival*> to_self_;     ///< sent by this process to itself, not yet announced
+  std::vector<Arrival*> announcing_;  ///< those of to_self_ that are being announced
   std::vector<int> newly_failed_;
   std::vector<int> to_connect_;  ///< have sent something and are not connected yet
   PeerWatch watch_;

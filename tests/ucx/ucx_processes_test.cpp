@@ -224,6 +224,36 @@ TEST_P(UcxProcesses, OneThatCannotStartFailsAll) {
   EXPECT_EQ(group.wait_for_all(), "");
 }
 
+// The setting holds for what a process sends as well as for what it gets; the others keep their queues.
+TEST(LocalQueues, OneProcessMayDoWithoutThem) {
+  constexpr int kRanks = 3;
+  ProcessGroup group(kRanks);
+  group.start([](int rank, const auto& allgather) {
+    Child child({"mixed", "shm", false, rank != 1}, rank, kRanks, allgather);
+    CHILD_CHECK(child.ok());
+    const bool queues = child.transport->info().description.find("local queues") != std::string::npos;
+    CHILD_CHECK(queues == (rank != 1));
+    constexpr size_t kMessages = 200;
+    std::vector<std::vector<std::byte>> bodies;
+    for (size_t i = 0; i < kMessages; ++i) bodies.push_back(pattern(i * 7 % 1100, i));
+    std::deque<Pending> sends;
+    for (const auto& body : bodies) {
+      for (int step = 1; step < kRanks; ++step)
+        sends.push_back(start_send(*child.transport, (rank + step) % kRanks, as_head("x"), body));
+    }
+    CHILD_CHECK(child.until([&] {
+      return child.count("x") == kMessages * (kRanks - 1) && child.inbox->all_received() && all_finished(sends);
+    }));
+    size_t next[kRanks] = {};
+    for (const Inbox::Message& message : child.inbox->messages) {
+      if (message.head == "x") CHILD_CHECK(message.body == bodies[next[message.peer]++]);
+    }
+    CHILD_CHECK(child.leave(kRanks));
+    return 0;
+  });
+  EXPECT_EQ(group.wait_for_all(), "");
+}
+
 std::set<std::string> posix_segments() {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
