@@ -29,7 +29,7 @@ Proof prove_case(const Algorithm& algorithm, const Shape& shape, Form form, int 
   const std::vector<Schedule> schedules = build_schedules(algorithm, shape, form);
   proof.cases = 1;
   proof.steps = steps_of(schedules);
-  const Status status = verify(schedules, shape, orders, seed);
+  const Status status = verify(schedules, shape, orders, seed, algorithm.in_rank_order);
   if (!status.ok()) proof.counterexample = Counterexample{shape, form, status.message()};
   return proof;
 }

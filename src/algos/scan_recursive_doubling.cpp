@@ -70,6 +70,7 @@ extern const Algorithm scan_recursive_doubling = {
     build,
     cost,
     Order::kFixed,
+    /*in_rank_order=*/true,
 };
 
 extern const Algorithm exscan_recursive_doubling = {
@@ -80,6 +81,7 @@ extern const Algorithm exscan_recursive_doubling = {
     build,
     cost,
     Order::kFixed,
+    /*in_rank_order=*/true,
 };
 
 }  // namespace uzip

@@ -12,9 +12,10 @@ constexpr size_t kLongestText = 200;
 
 }  // namespace
 
-Expressions::Expressions(int size) : size_(static_cast<size_t>(size)) {
+Expressions::Expressions(int size, bool commutative)
+    : size_(static_cast<size_t>(size)), commutative_(commutative) {
   for (size_t rank = 0; rank < size_; ++rank) {
-    Node node{{}, std::vector<bool>(size_), 1, false};
+    Node node{{}, std::vector<bool>(size_), 1, false, true, rank, rank};
     node.contributors[rank] = true;
     nodes_.push_back(std::move(node));
   }
@@ -22,12 +23,16 @@ Expressions::Expressions(int size) : size_(static_cast<size_t>(size)) {
 
 Result<uint32_t> Expressions::reduce(std::span<const uint32_t> operands, bool average) {
   std::vector<uint32_t> ordered(operands.begin(), operands.end());
-  if (ordered.size() == 2 && ordered[0] > ordered[1]) std::swap(ordered[0], ordered[1]);
+  if (commutative_ && ordered.size() == 2 && ordered[0] > ordered[1]) std::swap(ordered[0], ordered[1]);
   std::pair key{average, std::move(ordered)};
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
 
-  Node node{key.second, std::vector<bool>(size_), 0, average};
+  Node node{key.second, std::vector<bool>(size_), 0, average, true, size_, 0};
   for (uint32_t operand : operands) {
+    const Node& part = nodes_[operand];
+    node.in_rank_order = node.in_rank_order && part.in_rank_order && (node.ranks == 0 || node.last < part.first);
+    node.first = std::min(node.first, part.first);
+    node.last = std::max(node.last, part.last);
     if (nodes_[operand].average) {
       return error(UZIP_ERR_INTERNAL, "operand %s is complete and divided already",
                    text(operand).c_str());

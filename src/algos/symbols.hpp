@@ -18,11 +18,12 @@ namespace uzip {
 /// numbers are equal. Number r < size is rank r's contribution.
 class Expressions {
  public:
-  explicit Expressions(int size);
+  /// `commutative`: the operation is, so the order of two operands does not matter (but no operation on floats is
+  /// associative).
+  explicit Expressions(int size, bool commutative = true);
 
-  /// The reduction of `operands` in this order (the order of two does not matter: every operation
-  /// is commutative, but no operation on floats is associative). Errors: a rank would contribute
-  /// twice, an operand was divided already, or `average` although a rank is missing.
+  /// The reduction of `operands` in this order. Errors: a rank would contribute twice, an operand was divided already,
+  /// or `average` although a rank is missing.
   Result<uint32_t> reduce(std::span<const uint32_t> operands, bool average);
 
   /// Whether every rank has contributed (no rank can have twice).
@@ -30,6 +31,8 @@ class Expressions {
   /// Whether the first `ranks` ranks have contributed, and no others.
   bool is_prefix(uint32_t expression, size_t ranks) const;
   bool averaged(uint32_t expression) const { return nodes_[expression].average; }
+  /// Whether the contributions stand in the order of the ranks, however they are grouped.
+  bool in_rank_order(uint32_t expression) const { return nodes_[expression].in_rank_order; }
 
   /// "(1 + 2) + 0", for messages; long ones end in "...".
   std::string text(uint32_t expression) const;
@@ -40,11 +43,15 @@ class Expressions {
     std::vector<bool> contributors;
     size_t ranks;  // number of contributors
     bool average;
+    bool in_rank_order;
+    size_t first;  // contributor
+    size_t last;
   };
 
   void append_text(uint32_t expression, std::string* text) const;
 
   size_t size_;
+  bool commutative_;
   std::vector<Node> nodes_;
   std::map<std::pair<bool, std::vector<uint32_t>>, uint32_t> known_;
 };

@@ -7,8 +7,8 @@
 
 namespace uzip {
 
-Ensemble::Ensemble(std::span<const Schedule> all, const Shape& of)
-    : schedules(all), shape(of), counts(of.counts) {
+Ensemble::Ensemble(std::span<const Schedule> all, const Shape& of, bool ordered)
+    : schedules(all), shape(of), counts(of.counts), in_rank_order(ordered) {
   counts.resize(schedules.size());
   for (size_t count : counts) {
     offsets.push_back(total);
@@ -48,7 +48,7 @@ Status Ensemble::fault(StepId id, const std::string& what) const {
   return error(UZIP_ERR_INTERNAL, "%s: %s", name(id).c_str(), what.c_str());
 }
 
-Status verify(std::span<const Schedule> schedules, const Shape& shape, int orders, uint32_t seed) {
+Status verify(std::span<const Schedule> schedules, const Shape& shape, int orders, uint32_t seed, bool in_rank_order) {
   if (shape.size < 1 || schedules.size() != static_cast<size_t>(shape.size)) {
     return error(UZIP_ERR_INVALID, "%zu schedules for %d ranks", schedules.size(), shape.size);
   }
@@ -57,7 +57,7 @@ Status verify(std::span<const Schedule> schedules, const Shape& shape, int order
   if (shape.coll != Coll::kBarrier && shape.counts.size() != counts) {
     return error(UZIP_ERR_INVALID, "%zu counts for %d ranks", shape.counts.size(), shape.size);
   }
-  Ensemble ensemble(schedules, shape);
+  Ensemble ensemble(schedules, shape, in_rank_order);
   for (int rank = 0; rank < shape.size; ++rank)
     UZIP_RETURN_IF_ERROR(check_structure(ensemble, rank));
   UZIP_RETURN_IF_ERROR(match_messages(ensemble));

@@ -15,8 +15,10 @@ namespace uzip {
 /// with rendezvous sends (no buffering), every element a symbol that knows its index and how it was
 /// computed from which ranks' contributions. The outputs must be complete, in their places, and
 /// reduced in the same order on all ranks that compute the same element; a barrier must have heard
-/// of everybody. The error names rank and step. Takes about a microsecond for each step, however
+/// of everybody. `in_rank_order`: operations need not be commutative, so that every reduction must take the ranks'
+/// contributions in their order. The error names rank and step. Takes about a microsecond for each step, however
 /// many elements there are.
-Status verify(std::span<const Schedule> schedules, const Shape& shape, int orders, uint32_t seed);
+Status verify(std::span<const Schedule> schedules, const Shape& shape, int orders, uint32_t seed,
+              bool in_rank_order = false);
 
 }  // namespace uzip

@@ -31,7 +31,9 @@ struct Ensemble {
   std::vector<std::vector<StepId>> partners;  ///< by rank and step: the other end of a send or
                                               ///< receive; filled in by match_messages()
 
-  Ensemble(std::span<const Schedule> schedules, const Shape& shape);
+  bool in_rank_order;  ///< what is promised: Algorithm::in_rank_order
+
+  Ensemble(std::span<const Schedule> schedules, const Shape& shape, bool in_rank_order);
 
   /// What the schedule of `rank` was built from.
   const Shape& shape_of(int rank) const { return parts.empty() ? shape : parts[rank]; }

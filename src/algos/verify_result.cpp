@@ -5,6 +5,12 @@
 namespace uzip {
 namespace {
 
+Status check_rank_order(const Ensemble& ensemble, const Expressions& expressions, int rank, const SymbolRun& run) {
+  if (!ensemble.in_rank_order || expressions.in_rank_order(run.expression)) return Status();
+  return error(UZIP_ERR_INTERNAL, "rank %d: element %zu of the result is %s, which is not in the order of the ranks",
+               rank, run.index, expressions.text(run.expression).c_str());
+}
+
 // The right elements, every rank's contribution in each, the same order of reduction on all ranks.
 Status check_reduced(const Ensemble& ensemble, const Expressions& expressions, int rank,
                      const Symbols& output, const Symbols& first) {
@@ -23,6 +29,7 @@ Status check_reduced(const Ensemble& ensemble, const Expressions& expressions, i
       return error(UZIP_ERR_INTERNAL, "rank %d: no reduction of element %zu is marked as the last",
                    rank, position);
     }
+    UZIP_RETURN_IF_ERROR(check_rank_order(ensemble, expressions, rank, run));
     position += run.length;
   }
   if (scattered || output == first) return Status();
@@ -32,7 +39,7 @@ Status check_reduced(const Ensemble& ensemble, const Expressions& expressions, i
 }
 
 // The right elements, with the contributions of the first `ranks` ranks.
-Status check_prefix(const Expressions& expressions, int rank, const Symbols& output,
+Status check_prefix(const Ensemble& ensemble, const Expressions& expressions, int rank, const Symbols& output,
                     size_t ranks) {
   size_t position = 0;
   for (const SymbolRun& run : output) {
@@ -47,6 +54,7 @@ Status check_prefix(const Expressions& expressions, int rank, const Symbols& out
     if (expressions.averaged(run.expression)) {
       return error(UZIP_ERR_INTERNAL, "rank %d: element %zu of a prefix is divided", rank, position);
     }
+    UZIP_RETURN_IF_ERROR(check_rank_order(ensemble, expressions, rank, run));
     position += run.length;
   }
   return Status();
@@ -103,9 +111,9 @@ Status check_result(const Ensemble& ensemble, const Expressions& expressions, in
     case Coll::kAlltoallv:
       return check_moved(ensemble, rank, output);
     case Coll::kScan:
-      return check_prefix(expressions, rank, output, static_cast<size_t>(rank) + 1);
+      return check_prefix(ensemble, expressions, rank, output, static_cast<size_t>(rank) + 1);
     case Coll::kExscan:
-      return check_prefix(expressions, rank, output, static_cast<size_t>(rank));
+      return check_prefix(ensemble, expressions, rank, output, static_cast<size_t>(rank));
     case Coll::kBarrier:
       return Status();
   }

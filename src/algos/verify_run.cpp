@@ -302,7 +302,7 @@ Status Simulation::check_barrier(int rank) const {
 }  // namespace
 
 Status run_symbolically(const Ensemble& ensemble, int orders, uint32_t seed) {
-  Expressions expressions(ensemble.size());
+  Expressions expressions(ensemble.size(), !ensemble.in_rank_order);
   for (int order = 0; order < orders; ++order) {
     Simulation simulation(ensemble, expressions, seed + static_cast<uint32_t>(order));
     UZIP_RETURN_IF_ERROR(simulation.run());

@@ -91,7 +91,7 @@ Status prove(const Plan& plan, const Shape& shape, bool split) {
     all.push_back(plan.algorithm->build(shape, rank));
     if (plan.codec) all.back() = lower_codec(all.back(), shape, rank, split);
   }
-  const Status status = verify(all, shape, 2, 1);
+  const Status status = verify(all, shape, 2, 1, plan.algorithm->in_rank_order);
   if (status.ok()) return status;
   return error(UZIP_ERR_INTERNAL, "algorithm %s is wrong: %s", plan.algorithm_name(), status.message().c_str());
 }

@@ -18,7 +18,7 @@ class AlgorithmTest : public testing::TestWithParam<const Algorithm*> {};
 void expect_verified(const Algorithm& algorithm, int size, Form form) {
   for (const Shape& shape : awkward_shapes(algorithm.coll, size)) {
     ASSERT_TRUE(algorithm.supports(shape)) << describe(algorithm, shape, form);
-    const Status status = verify(build_schedules(algorithm, shape, form), shape, 1, 1);
+    const Status status = verify(build_schedules(algorithm, shape, form), shape, 1, 1, algorithm.in_rank_order);
     ASSERT_TRUE(status.ok()) << describe(algorithm, shape, form) << "\n" << status.message();
   }
 }
@@ -41,10 +41,26 @@ TEST_P(AlgorithmTest, IsRightForManyRanks) {
       Shape shape = even_shape(GetParam()->coll, size, 1000);
       if (is_rooted(shape.coll)) shape.root = size / 3;
       for (int rank = 0; hosts && rank < size; ++rank) shape.hosts.push_back(rank / 12);
-      const Status status = verify(build_schedules(*GetParam(), shape, Form::kSplit), shape, 1, 1);
+      const Status status = verify(build_schedules(*GetParam(), shape, Form::kSplit), shape, 1, 1, GetParam()->in_rank_order);
       EXPECT_TRUE(status.ok()) << size << " ranks: " << status.message();
     }
   }
+}
+
+// What a record says of the order of the ranks is neither too much nor too little.
+TEST_P(AlgorithmTest, SaysWhetherItKeepsTheOrderOfRanks) {
+  if (GetParam()->order == Order::kMoves) {
+    EXPECT_FALSE(GetParam()->in_rank_order);
+    return;
+  }
+  bool keeps = true;
+  for (int size = 2; size <= 9; ++size) {
+    for (const Shape& shape : awkward_shapes(GetParam()->coll, size)) {
+      const std::vector<Schedule> schedules = build_schedules(*GetParam(), shape, Form::kPlain);
+      keeps = keeps && verify(schedules, shape, 1, 1, true).ok();
+    }
+  }
+  EXPECT_EQ(keeps, GetParam()->in_rank_order);
 }
 
 // Which ranks' data the only reduction takes, in its order.

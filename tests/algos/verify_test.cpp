@@ -201,6 +201,17 @@ TEST(Verify, FindsFaultsOfFrames) {
   expect([](auto& steps) { steps[1].dst.offset = 9; }, "a wire place that does not exist");
 }
 
+TEST(Verify, LooksAtTheOrderOfRanks) {
+  // Each rank takes its own elements first: right for sums, not for what is not commutative.
+  const std::vector<Schedule> own_first = exchange([](auto&) {});
+  EXPECT_TRUE(verify(own_first, kTwoRanks, 1, 1).ok());
+  const Status status = verify(own_first, kTwoRanks, 1, 1, true);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.message(), "rank 1: element 0 of the result is 1 + 0, which is not in the order of the ranks");
+  const std::vector<Schedule> in_order = exchange([](auto& s) { std::swap(s[1].steps[2].sources[0], s[1].steps[2].sources[1]); });
+  EXPECT_TRUE(verify(in_order, kTwoRanks, 1, 1, true).ok());
+}
+
 TEST(Verify, NeedsAScheduleForEachRank) {
   std::vector<Schedule> schedules = exchange([](auto&) {});
   schedules.pop_back();
