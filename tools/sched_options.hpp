@@ -32,7 +32,7 @@ struct SchedOptions {
   uint32_t seed = 1;
 
   Form form() const {
-    return codec == "raw" ? Form::kPlain : split ? Form::kSplit : Form::kLowered;
+    return codec == "raw" ? Form::kPlain : split ? Form::kSplitFused : Form::kFused;
   }
   /// Whether one case is asked for, and not all those that are known to be awkward.
   bool one_case() const { return !counts.empty() || !blocks.empty(); }

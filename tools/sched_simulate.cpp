@@ -109,8 +109,8 @@ Result<CallModel> plan_call(const SchedOptions& options, const Algorithm& algori
   for (uint32_t round = 0; round < plan.rounds; ++round) {
     plan.round_shape(round, shape);
     const Form form = codec == nullptr    ? Form::kPlain
-                      : plan.split(round) ? Form::kSplit
-                                          : Form::kLowered;
+                      : plan.split(round) ? Form::kSplitFused
+                                          : Form::kFused;
     const auto same = std::find_if(
         model.kinds.begin(), model.kinds.end(),
         [&](const CallModel::Kind& kind) { return kind.form == form && kind.shape == shape; });

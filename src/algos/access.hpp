@@ -74,6 +74,7 @@ void for_each_access(const MemoryMap& map, const Step& step, Visitor&& visit) {
       touch(step.dst, Part::kWhole, true);
       return;
     case Verb::kReduce:
+    case Verb::kDecodeReduce:
       for (const Slice& source : step.sources) touch(source, Part::kWhole, false);
       touch(step.dst, Part::kWhole, true);
       return;

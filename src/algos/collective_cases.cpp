@@ -15,6 +15,10 @@ const char* form_name(Form form) {
       return "lowered";
     case Form::kSplit:
       return "split";
+    case Form::kFused:
+      return "fused";
+    case Form::kSplitFused:
+      return "split and fused";
   }
   return "unknown";
 }
@@ -23,7 +27,10 @@ Schedule build_schedule(const Algorithm& algorithm, const Shape& shape, Form for
   const Shape part = shape.of_rank(rank);
   Schedule schedule = algorithm.build(part, rank);
   if (form == Form::kPlain) return schedule;
-  return lower_codec(schedule, part, rank, form == Form::kSplit);
+  const bool split = form == Form::kSplit || form == Form::kSplitFused;
+  schedule = lower_codec(schedule, part, rank, split);
+  const bool fused = form == Form::kFused || form == Form::kSplitFused;
+  return fused ? fuse(schedule, part, rank) : schedule;
 }
 
 std::vector<Schedule> build_schedules(const Algorithm& algorithm, const Shape& shape, Form form) {

@@ -9,8 +9,9 @@
 namespace uzip {
 
 /// What passes a schedule has gone through.
-enum class Form { kPlain, kLowered, kSplit };
-inline constexpr Form kForms[] = {Form::kPlain, Form::kLowered, Form::kSplit};
+enum class Form { kPlain, kLowered, kSplit, kFused, kSplitFused };
+inline constexpr Form kForms[] = {Form::kPlain, Form::kLowered, Form::kSplit, Form::kFused,
+                                  Form::kSplitFused};
 const char* form_name(Form form);
 
 Schedule build_schedule(const Algorithm& algorithm, const Shape& shape, Form form, int rank);

@@ -71,6 +71,7 @@ void Lowering::lower(const Step& step) {
       return mark_changed(step.dst);
     case Verb::kEncode:
     case Verb::kDecode:
+    case Verb::kDecodeReduce:
       assert(!"the schedule is lowered already");
   }
 }

@@ -12,4 +12,9 @@ namespace uzip {
 /// `split`: frames are encoded, sent and received in two parts (split-send).
 Schedule lower_codec(const Schedule& schedule, const Shape& shape, int rank, bool split);
 
+/// After lower_codec(): where the elements of a frame are needed for one reduction and nothing else,
+/// decode and reduce become one decode_reduce; of each reduction for one frame. The values, their
+/// order and the messages stay what they were; scratch that nobody uses any more is given up.
+Schedule fuse(const Schedule& schedule, const Shape& shape, int rank);
+
 }  // namespace uzip

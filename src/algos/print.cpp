@@ -20,6 +20,8 @@ const char* verb_name(Verb verb) {
       return "encode";
     case Verb::kDecode:
       return "decode";
+    case Verb::kDecodeReduce:
+      return "decode_reduce";
   }
   return "unknown";
 }
@@ -81,6 +83,7 @@ std::string print_step(const Step& step) {
     case Verb::kRecv:
       return verb + peer_text(step) + " -> " + text_of(step.dst);
     case Verb::kReduce:
+    case Verb::kDecodeReduce:
       return verb + sources_text(step.sources) + " -> " + text_of(step.dst) +
              (step.average ? ", last" : "");
     case Verb::kCopy:

@@ -19,6 +19,7 @@ const char* colour_of(Verb verb) {
     case Verb::kCopy:
       return "lightgrey";
     case Verb::kReduce:
+    case Verb::kDecodeReduce:
       return "palegreen";
     case Verb::kEncode:
     case Verb::kDecode:

@@ -102,6 +102,13 @@ std::vector<size_t> even_shares(size_t total, int size) {
   return shares;
 }
 
+const Slice& frame_of(const Step& step) {
+  assert(step.verb == Verb::kDecodeReduce);
+  size_t frame = 0;
+  while (step.sources[frame].slot != Slot::kWire) ++frame;
+  return step.sources[frame];
+}
+
 void link_dependents(Schedule& schedule) {
   schedule.dependents.assign(schedule.steps.size(), {});
   for (uint32_t step = 0; step < schedule.steps.size(); ++step) {

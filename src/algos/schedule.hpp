@@ -35,6 +35,7 @@ enum class Verb : uint8_t {
   kReduce,  ///< sources[0] op sources[1] op ... -> dst, in this order
   kEncode,  ///< src -> wire place dst
   kDecode,  ///< wire place src -> dst
+  kDecodeReduce,  ///< as kReduce, but one of the sources is a wire place, whose frame is decoded
 };
 
 /// Which part of a frame a step on a wire place is about. kPlain and kCoded are the two stages of
@@ -44,17 +45,21 @@ enum class Part : uint8_t { kWhole, kPlain, kCoded };
 struct Step {
   Verb verb = Verb::kCopy;
   Part part = Part::kWhole;
-  bool average = false;  ///< kReduce: the last reduction of the value, divides by the ranks for AVG
+  bool average = false;  ///< kReduce, kDecodeReduce: the last reduction of the value, divides by
+                         ///< the ranks for AVG
   int peer = -1;         ///< kSend, kRecv: rank in the communicator
   uint32_t message = 0;  ///< kSend, kRecv: number among the messages of this round between the two
                          ///< ranks in this direction; the k-th send meets the k-th receive
   Slice src{};           ///< kSend, kCopy, kEncode, kDecode
-  Slice dst{};           ///< kRecv, kCopy, kReduce, kEncode, kDecode
+  Slice dst{};           ///< all but kSend
   Slice origin{};  ///< kSend of a wire place encoded here: the elements it was encoded from, which
                    ///< must stay unchanged until sent (a raw frame is sent from there); else empty
-  std::vector<Slice> sources{};        ///< kReduce
+  std::vector<Slice> sources{};        ///< kReduce, kDecodeReduce
   std::vector<uint32_t> depends_on{};  ///< steps that must have finished, ascending
 };
+
+/// The source of a kDecodeReduce that is a wire place.
+const Slice& frame_of(const Step& step);
 
 /// One rank's program for one round. Immutable once built.
 struct Schedule {

@@ -168,6 +168,16 @@ void ScheduleBuilder::decode(Slice wire, Slice dst) {
   state_->add({.verb = Verb::kDecode, .src = wire, .dst = dst});
 }
 
+void ScheduleBuilder::decode_reduce(std::span<const Slice> sources, Slice dst, bool last) {
+  assert(dst.length > 0 && std::count_if(sources.begin(), sources.end(), [](const Slice& source) {
+           return source.slot == Slot::kWire;
+         }) == 1);
+  state_->add({.verb = Verb::kDecodeReduce,
+               .average = last,
+               .dst = dst,
+               .sources = std::vector<Slice>(sources.begin(), sources.end())});
+}
+
 void ScheduleBuilder::send_wire(Slice wire, Part part, int peer, Slice origin) {
   assert(wire.slot == Slot::kWire && (origin.length == 0 || origin.length == wire.length));
   state_->add_message(

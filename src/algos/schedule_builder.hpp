@@ -31,6 +31,8 @@ class ScheduleBuilder {
   /// decoded at once. `origin` as in Step.
   void encode(Slice src, Slice wire, Part part);
   void decode(Slice wire, Slice dst);
+  /// As reduce(); one of the sources is a wire place.
+  void decode_reduce(std::span<const Slice> sources, Slice dst, bool last);
   void send_wire(Slice wire, Part part, int peer, Slice origin);
   void recv_wire(int peer, Slice wire, Part part);
 

@@ -108,6 +108,9 @@ double Compiler::core_time(const Step& step, bool remote) const {
     }
     case Verb::kDecode:
       return machine_.step + bytes(step.dst) / call_.codec->decode;
+    case Verb::kDecodeReduce:
+      return machine_.step + bytes(step.dst) / call_.codec->decode +
+             static_cast<double>(step.sources.size()) * bytes(step.dst) / machine_.reduce;
   }
   return 0;
 }

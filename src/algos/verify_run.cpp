@@ -35,7 +35,7 @@ class Simulation {
   void finish(StepId id);
   Status execute(StepId id);
   Status transfer(StepId send, StepId receive);
-  Status take_frame(StepId id, Symbols* value) const;
+  Status take_frame(StepId id, const Slice& wire, Symbols* value) const;
   Status read(StepId id, const Slice& slice, Symbols* value) const;
   void write(int rank, const Slice& slice, const Symbols& value);
   Status reduce(StepId id);
@@ -125,13 +125,14 @@ Status Simulation::execute(StepId id) {
       write(id.rank, step.dst, value);
       break;
     case Verb::kReduce:
+    case Verb::kDecodeReduce:
       UZIP_RETURN_IF_ERROR(reduce(id));
       break;
     case Verb::kEncode:
       UZIP_RETURN_IF_ERROR(encode(id));
       break;
     case Verb::kDecode:
-      UZIP_RETURN_IF_ERROR(take_frame(id, &value));
+      UZIP_RETURN_IF_ERROR(take_frame(id, step.src, &value));
       write(id.rank, step.dst, value);
       break;
     case Verb::kSend:
@@ -147,7 +148,7 @@ Status Simulation::transfer(StepId send, StepId receive) {
   const Step& to = ensemble_.step(receive);
   Symbols value;
   if (from.src.slot == Slot::kWire) {
-    UZIP_RETURN_IF_ERROR(take_frame(send, &value));
+    UZIP_RETURN_IF_ERROR(take_frame(send, from.src, &value));
     Place& place = memory_[receive.rank].wire[to.dst.offset];
     if (to.part != Part::kCoded) place[0] = value;
     if (to.part != Part::kPlain) place[1] = value;
@@ -165,11 +166,11 @@ Status Simulation::transfer(StepId send, StepId receive) {
   return Status();
 }
 
-// The value of the frame that a send or a decode is about. For a send from here, the elements must
+// The value of the frame that a send or a decoding step is about. For a send from here, the elements must
 // still be what they were when they were encoded.
-Status Simulation::take_frame(StepId id, Symbols* value) const {
+Status Simulation::take_frame(StepId id, const Slice& wire, Symbols* value) const {
   const Step& step = ensemble_.step(id);
-  const Place& place = memory_[id.rank].wire[step.src.offset];
+  const Place& place = memory_[id.rank].wire[wire.offset];
   const bool needs_plain = step.part != Part::kCoded;
   const bool needs_coded = step.part != Part::kPlain;
   if (needs_plain && place[0].empty()) return ensemble_.fault(id, "the plain part is not there");
@@ -203,8 +204,11 @@ void Simulation::write(int rank, const Slice& slice, const Symbols& value) {
 Status Simulation::reduce(StepId id) {
   const Step& step = ensemble_.step(id);
   std::vector<Symbols> operands(step.sources.size());
-  for (size_t i = 0; i < operands.size(); ++i)
-    UZIP_RETURN_IF_ERROR(read(id, step.sources[i], &operands[i]));
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Slice& source = step.sources[i];
+    UZIP_RETURN_IF_ERROR(source.slot == Slot::kWire ? take_frame(id, source, &operands[i])
+                                                    : read(id, source, &operands[i]));
+  }
   const Result<Symbols> result = reduce_symbols(expressions_, operands, step.average);
   if (!result.ok()) return ensemble_.fault(id, result.status().message());
   write(id.rank, step.dst, *result);

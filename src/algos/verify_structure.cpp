@@ -68,6 +68,7 @@ const char* StructureCheck::check(uint32_t number) {
       if (const char* fault = check_elements(step.src)) return fault;
       return check_write(step.dst);
     case Verb::kReduce:
+    case Verb::kDecodeReduce:
       return check_reduce(step);
     case Verb::kEncode:
     case Verb::kDecode:
@@ -102,10 +103,11 @@ const char* StructureCheck::check_fields(const Step& step) const {
                        (step.verb == Verb::kRecv && step.dst.slot == Slot::kWire);
   if (!message && step.peer != -1) return "has a peer";
   if (step.part != Part::kWhole && !on_wire) return "only frames have parts";
-  if (step.average && step.verb != Verb::kReduce) return "only a reduction can be the last one";
-  if (!step.sources.empty() && step.verb != Verb::kReduce)
+  const bool reduces = step.verb == Verb::kReduce || step.verb == Verb::kDecodeReduce;
+  if (step.average && !reduces) return "only a reduction can be the last one";
+  if (!step.sources.empty() && !reduces)
     return "only a reduction has several sources";
-  if (step.src.length > 0 && (step.verb == Verb::kReduce || step.verb == Verb::kRecv))
+  if (step.src.length > 0 && (reduces || step.verb == Verb::kRecv))
     return "has a source";
   if (step.dst.length > 0 && step.verb == Verb::kSend) return "has a destination";
   if (step.origin.length > 0 && !(step.verb == Verb::kSend && step.src.slot == Slot::kWire)) {
@@ -161,8 +163,11 @@ const char* StructureCheck::check_reduce(const Step& step) const {
   if (const char* fault = check_write(step.dst)) return fault;
   const Slice dst = map_.canonical(step.dst);
   int same = 0;
+  int frames = 0;
   for (const Slice& source : step.sources) {
-    if (const char* fault = check_elements(source)) return fault;
+    const bool is_frame = step.verb == Verb::kDecodeReduce && source.slot == Slot::kWire;
+    frames += is_frame;
+    if (const char* fault = is_frame ? check_wire(source) : check_elements(source)) return fault;
     if (source.length != step.dst.length) return "sources and destination differ in length";
     if (map_.canonical(source) == dst) {
       if (++same > 1) return "several sources are the destination";
@@ -170,6 +175,7 @@ const char* StructureCheck::check_reduce(const Step& step) const {
       return "a source overlaps the destination without being it";
     }
   }
+  if (step.verb == Verb::kDecodeReduce && frames != 1) return "decodes not one frame, but another number of them";
   return nullptr;
 }
 

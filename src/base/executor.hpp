@@ -38,6 +38,19 @@ struct DecodeTask {
   bool streams = false;  ///< nobody reads `dst` soon: it may be written past the caches
 };
 
+/// A reduction of plain elements and one frame.
+struct DecodeReduceTask {
+  ReduceOp op{};
+  DataType type{};
+  void* dst = nullptr;
+  std::span<const void* const> sources;  ///< in order; null where the frame stands. Read before the call returns.
+  size_t count = 0;
+  size_t average_over = 0;
+  DecodeTask frame;  ///< its `dst` and `streams` are not used
+};
+/// Most sources of one.
+inline constexpr size_t kMostDecodeReduceSources = 64;
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -51,6 +64,14 @@ class Executor {
   virtual Result<Progress> encode(const EncodeTask& task, Completion* completion) = 0;
   /// As the decode function of the codec that the header names.
   virtual Result<Progress> decode(const DecodeTask& task, Completion* completion) = 0;
+
+  /// Whether decode_reduce() can be used: then schedules are fused (algos/fuse.cpp).
+  virtual bool fuses() const { return false; }
+  /// As decode() of the frame followed by reduce() of the sources with what came of it: the same bits. A frame that
+  /// decode() refuses is an error before `dst` is written. `dst` may be one of the sources.
+  virtual Result<Progress> decode_reduce(const DecodeReduceTask&, Completion*) {
+    return error(UZIP_ERR_UNSUPPORTED, "this executor does not reduce from frames");
+  }
 
   /// Calls the completions of what has finished elsewhere; true if there were any.
   virtual bool progress() { return false; }

@@ -34,9 +34,11 @@ class LevReader {
   Status start_block(CodecScratch::State& scratch, uint8_t* room);
   BlockDecoder& block() { return decoder_; }
 
+  /// Back to the first block.
+  void rewind();
+
  private:
   Status check_table();
-  void rewind();
   /// Reads and checks the next block's descriptor.
   Status read_block(BlockSections* block);
 

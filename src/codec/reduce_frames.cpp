@@ -32,6 +32,7 @@ class Operand {
   /// `memory` is kFrameBytes + piece_bytes for a coded frame.
   Status open(const ReduceOperand& operand, DataType type, size_t count, std::byte* memory) {
     size_ = datatype_size(type);
+    count_ = count;
     header_ = operand.header;
     elements_ = static_cast<const uint8_t*>(operand.elements);
     if (elements_ != nullptr) return {};
@@ -53,8 +54,22 @@ class Operand {
     return frame_->reader.open(header, operand.plain, operand.coded);
   }
 
-  Status check_codes(CodecScratch::State& scratch) {
-    return frame_ == nullptr ? Status() : frame_->reader.check_codes(scratch);
+  /// Everything that could still turn out to be wrong. For a checksum all has to be decoded.
+  Status check(CodecScratch::State& scratch) {
+    const bool sums = header_ != nullptr && (header_->flags & kFrameHasChecksum) != 0;
+    if (frame_ != nullptr && !sums) return frame_->reader.check_codes(scratch);
+    if (!sums) return {};
+    uint32_t sum = 0;
+    const auto go_on = [&](const uint8_t* values, size_t count) {
+      sum = crc32c({reinterpret_cast<const std::byte*>(values), count * size_}, sum);
+    };
+    if (frame_ == nullptr) go_on(elements_, count_);
+    for (size_t done = 0; frame_ != nullptr && done < count_; done += block_values()) {
+      UZIP_RETURN_IF_ERROR(frame_->reader.next(scratch, {piece_, piece_}));
+      go_on(piece_, std::min(block_values(), count_ - done));
+    }
+    if (frame_ != nullptr) frame_->reader.rewind();
+    return check_checksum(*header_, sum);
   }
 
   /// Decodes until the values up to `end` are there; a piece begins at a block of every frame.
@@ -63,7 +78,7 @@ class Operand {
                  const void** at) {
     if (frame_ == nullptr) {
       *at = elements_ + begin * size_;
-      return checksum(*at, begin, end);
+      return {};
     }
     while (frame_->decoded < end) {
       uint8_t* const dst = piece_ + (frame_->decoded - begin) * size_;
@@ -72,34 +87,25 @@ class Operand {
           std::min(frame_->decoded + frame_->reader.block_values(), frame_->reader.count());
     }
     *at = piece_;
-    return checksum(*at, begin, end);
+    return {};
   }
 
-  /// Decodes the next few values, from `begin` on, at most *count; *count becomes their number. For
+  /// Decodes the next few values, at most *count; *count becomes their number. For
   /// coded frames, from the beginning of a block to its end.
-  Status step(size_t begin, const uint8_t* ahead, CodecScratch::State& scratch, const void** at,
-              size_t* count) {
+  Status step(const uint8_t* ahead, CodecScratch::State& scratch, const void** at, size_t* count) {
     BlockDecoder& block = frame_->reader.block();
     if (block.left() == 0) UZIP_RETURN_IF_ERROR(frame_->reader.start_block(scratch, piece_));
     *count = std::min({*count, block.left(), kStepBytes / size_});
     *at = block.take(*count, {piece_, ahead});
-    if (block.left() == 0) UZIP_RETURN_IF_ERROR(block.finish());
-    return checksum(*at, begin, begin + *count);
+    return block.left() == 0 ? block.finish() : Status();
   }
 
   size_t block_values() const { return frame_ == nullptr ? 0 : frame_->reader.block_values(); }
 
  private:
-  /// Goes on with the frame's checksum, and compares it after the last element.
-  Status checksum(const void* at, size_t begin, size_t end) {
-    if (header_ == nullptr || (header_->flags & kFrameHasChecksum) == 0) return {};
-    checksum_ = crc32c({static_cast<const std::byte*>(at), (end - begin) * size_}, checksum_);
-    return end == header_->count ? check_checksum(*header_, checksum_) : Status();
-  }
-
   size_t size_ = 0;
+  size_t count_ = 0;
   const FrameHeader* header_ = nullptr;
-  uint32_t checksum_ = 0;
   const uint8_t* elements_ = nullptr;
   OpenFrame* frame_ = nullptr;
   uint8_t* piece_ = nullptr;
@@ -144,7 +150,7 @@ class FrameReduction {
       room -= each;
     }
     for (size_t i = 0; i < operand_count_; ++i)
-      UZIP_RETURN_IF_ERROR(operands_[i].check_codes(scratch_));
+      UZIP_RETURN_IF_ERROR(operands_[i].check(scratch_));
     if (piece_ == 0) piece_ = kPlainPiece;
     return {};
   }
@@ -160,7 +166,7 @@ class FrameReduction {
               operands_[i].advance(begin, end, ahead + begin * size, scratch_, &sources_[i]));
       for (size_t at = begin; at < end;) {
         size_t here = end - at;
-        UZIP_RETURN_IF_ERROR(step(at, ahead + at * size, &here));
+        UZIP_RETURN_IF_ERROR(step(ahead + at * size, &here));
         reduce(op_, type_, dst + at * size, {sources_.data(), operand_count_}, here, average_over_);
         for (size_t i = 0; i < operand_count_; ++i)
           sources_[i] = static_cast<const uint8_t*>(sources_[i]) + here * size;
@@ -172,9 +178,9 @@ class FrameReduction {
 
  private:
   /// The next few values of the last frame, which go no farther than the first cache.
-  Status step(size_t at, const uint8_t* ahead, size_t* count) {
+  Status step(const uint8_t* ahead, size_t* count) {
     if (stepped_ == nullptr) return {};
-    return stepped_->step(at, ahead, scratch_,
+    return stepped_->step(ahead, scratch_,
                           &sources_[static_cast<size_t>(stepped_ - operands_.data())], count);
   }
 

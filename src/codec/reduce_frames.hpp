@@ -26,8 +26,8 @@ size_t reduce_frames_bytes(DataType type, size_t frames);
 
 /// dst[i] = operands[0][i] op operands[1][i] op ..., as reduce(). `dst` may be the elements of an
 /// operand, not part of a frame. Every frame must hold `count` elements of `type`.
-/// UZIP_ERR_CORRUPT: a frame is damaged or doesn't fit. All but checksums is found before anything
-/// is written. UZIP_ERR_INVALID: `work` is too small.
+/// UZIP_ERR_CORRUPT: a frame is damaged or doesn't fit; found before anything is written. For that,
+/// a frame with a checksum is decoded twice. UZIP_ERR_INVALID: `work` is too small.
 Status reduce_frames(ReduceOp op, DataType type, void* dst, std::span<const ReduceOperand> operands,
                      size_t count, size_t average_over, std::span<std::byte> work,
                      CodecScratch& scratch);

@@ -49,7 +49,8 @@ Communicator::Communicator(Engine& engine, int rank, std::vector<int> processes,
       processes_(std::move(processes)),
       numbers_(std::move(numbers)),
       selector_(engine.config(), engine.link_facts(), hosts_of(engine, processes_), engine.tuning()),
-      schedules_(rank),
+      // A frame's checksum is compared when all is decoded: too late for a reduction that has written by then.
+      schedules_(rank, engine.executor().fuses() && !engine.config().checksum),
       collectives_(kFirstCapacity),
       past_(kPastCalls),
       next_sent_(processes_.size()),
@@ -72,7 +73,8 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   const std::span<const size_t> received = args.pairs ? std::span(args.pairs->received.counts) : std::span<const size_t>();
   const auto matches = [&](const CallShape& shape) {
     return shape.kind == args.kind && shape.count == args.count && shape.type == args.type &&
-           shape.in_place == args.in_place && shape.ordered == is_ordered(args) && shape.root == args.root &&
+           shape.in_place == args.in_place && shape.ordered == is_ordered(args) &&
+           shape.user_defined == (args.user_op != nullptr) && shape.root == args.root &&
            shape.options == args.options && std::ranges::equal(shape.counts, sent) &&
            std::ranges::equal(shape.recv_counts, received) &&
            (!args.neighbors || shape.neighborhood.matches(*args.neighbors));
@@ -85,7 +87,7 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   }
   const int ranks = is_point_to_point(args.kind) ? 1 : size();
   CallShape shape{args.kind, args.type, args.in_place, is_ordered(args), ranks, args.count, {sent.begin(), sent.end()},
-                  {received.begin(), received.end()}, args.root, {}, args.options};
+                  {received.begin(), received.end()}, args.root, {}, args.options, args.user_op != nullptr};
   if (args.neighbors) shape.neighborhood = Neighborhood::read(*args.neighbors);
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));

@@ -1,5 +1,6 @@
 #include "comm/cpu_executor.hpp"
 
+#include <cassert>
 #include <cstring>
 
 namespace uzip {
@@ -10,7 +11,14 @@ Result<Progress> done_or(const Status& status) {
   return Progress::kDone;
 }
 
+static_assert(kMostDecodeReduceSources <= kMostReduceOperands);
+
 }  // namespace
+
+// Not value-initialized: most of it is never touched.
+CpuExecutor::CpuExecutor() : reduce_work_(new std::byte[reduce_frames_bytes(UZIP_FP64, 1)]) {
+  operands_.reserve(kMostDecodeReduceSources);
+}
 
 Result<Progress> CpuExecutor::copy(void* dst, const void* src, size_t bytes, Completion*) {
   if (bytes) std::memmove(dst, src, bytes);
@@ -46,6 +54,17 @@ Result<Progress> CpuExecutor::decode(const DecodeTask& task, Completion*) {
                  task.header->codec);
   const auto decode = task.streams ? codec->decode_streaming : codec->decode;
   return done_or(decode(*task.header, task.plain, task.coded, task.dst, decode_scratch_));
+}
+
+Result<Progress> CpuExecutor::decode_reduce(const DecodeReduceTask& task, Completion*) {
+  assert(task.sources.size() <= kMostDecodeReduceSources);
+  operands_.clear();
+  for (const void* elements : task.sources) {
+    if (elements) operands_.push_back({elements, nullptr, {}, {}});
+    else operands_.push_back({nullptr, task.frame.header, task.frame.plain, task.frame.coded});
+  }
+  return done_or(reduce_frames(task.op, task.type, task.dst, operands_, task.count, task.average_over,
+                               {reduce_work_.get(), reduce_frames_bytes(task.type, 1)}, decode_scratch_));
 }
 
 }  // namespace uzip

@@ -27,6 +27,7 @@ struct CallShape {
   int root = 0;                 ///< rooted collectives
   Neighborhood neighborhood;    ///< neighbor_alltoallv only; this rank's own
   CallOptions options;
+  bool user_defined = false;    ///< the operation is the program's: it takes elements, not frames
 
   bool operator==(const CallShape&) const = default;
 };

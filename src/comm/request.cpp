@@ -6,6 +6,7 @@
 #include "comm/user_op.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace uzip {
@@ -209,6 +210,13 @@ Result<Progress> Request::reduce(void* dst, std::span<const void* const> sources
   }
   return engine_.executor().reduce(args_.op, args_.type, dst, sources, count, args_.op == UZIP_AVG ? average_over : 0,
                                    completion);
+}
+
+Result<Progress> Request::decode_reduce(DecodeReduceTask& task, Completion* completion) {
+  assert(!args_.user_op);  // its schedules are not fused
+  task.op = args_.op;
+  if (args_.op != UZIP_AVG) task.average_over = 0;
+  return engine_.executor().decode_reduce(task, completion);
 }
 
 std::vector<int> Request::waits_for() const {

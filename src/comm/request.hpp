@@ -75,6 +75,8 @@ class Request {
   /// Executes a reduction of the call: of its operation, or the user's.
   Result<Progress> reduce(void* dst, std::span<const void* const> sources, size_t count, size_t average_over,
                           Completion* completion);
+  /// Executes a reduction of one of the library's operations straight from a frame. Fills in the operation.
+  Result<Progress> decode_reduce(DecodeReduceTask& task, Completion* completion);
   int size() const { return plan().shape.size; }
   int rank() const;
   size_t peer_index(int rank) const {

@@ -120,6 +120,7 @@ void Round::execute(uint32_t index) {
     case Verb::kReduce: return settle(index, reduce(step, state));
     case Verb::kEncode: return settle(index, encode(step, state));
     case Verb::kDecode: return settle(index, decode(step, state));
+    case Verb::kDecodeReduce: return settle(index, decode_reduce(step, state));
     case Verb::kCopy:
       return settle(index, request_.engine().executor().copy(address(step.dst), address(step.src),
                                                      step.src.length * datatype_size(request_.type()),
@@ -139,7 +140,9 @@ void Round::settle(uint32_t index, const Result<Progress>& result) {
 /// Fails the request with the rank that the step has to do with.
 void Round::fail(uint32_t index, const Status& status) {
   const Step& step = schedule_->schedule.steps[index];
-  const int peer = step.verb == Verb::kDecode ? wires_[step.src.offset].peer : step.peer;
+  const int peer = step.verb == Verb::kDecode         ? wires_[step.src.offset].peer
+                   : step.verb == Verb::kDecodeReduce ? wires_[frame_of(step).offset].peer
+                                                      : step.peer;
   if (peer < 0) return request_.fail(status);
   const char* direction = step.verb == Verb::kSend ? "to" : "from";
   request_.fail(status.with_context(std::string("message ") + direction + " rank " +
@@ -334,8 +337,7 @@ void Round::on_encoded(const Step& step) {
     add_checksum(bytes_at(step.src), wire.header);
 }
 
-Result<Progress> Round::decode(const Step& step, StepState& state) {
-  const size_t place = step.src.offset;
+DecodeTask Round::frame_at(size_t place) const {
   const FrameHeader& header = wires_[place].header;
   const bool split = request_.plan().split(number_);
   DecodeTask task;
@@ -343,6 +345,11 @@ Result<Progress> Round::decode(const Step& step, StepState& state) {
   task.plain = {wire_memory(place, Part::kWhole), header.plain_bytes};
   task.coded = split ? std::span<const std::byte>(wire_memory(place, Part::kCoded), header.coded_bytes)
                      : std::span<const std::byte>(task.plain.data() + header.plain_bytes, header.coded_bytes);
+  return task;
+}
+
+Result<Progress> Round::decode(const Step& step, StepState& state) {
+  DecodeTask task = frame_at(step.src.offset);
   task.dst = {address(step.dst), step.dst.length * datatype_size(request_.type())};
   task.streams = step.dst.slot == Slot::kOutput && schedule_->schedule.dependents[state.step].empty() &&
                  request_.plan().result_bytes() >= kPastCachesBytes;
@@ -354,6 +361,20 @@ Result<Progress> Round::reduce(const Step& step, StepState& state) {
   for (const Slice& source : step.sources) source_pointers_.push_back(address(source));
   const size_t average_over = step.average ? static_cast<size_t>(request_.size()) : 0;
   return request_.reduce(address(step.dst), source_pointers_, step.dst.length, average_over, &state.completion);
+}
+
+Result<Progress> Round::decode_reduce(const Step& step, StepState& state) {
+  source_pointers_.clear();
+  for (const Slice& source : step.sources)
+    source_pointers_.push_back(source.slot == Slot::kWire ? nullptr : address(source));
+  DecodeReduceTask task;
+  task.type = request_.type();
+  task.dst = address(step.dst);
+  task.sources = source_pointers_;
+  task.count = step.dst.length;
+  task.average_over = step.average ? static_cast<size_t>(request_.size()) : 0;
+  task.frame = frame_at(frame_of(step).offset);
+  return request_.decode_reduce(task, &state.completion);
 }
 
 std::byte* Round::address(const Slice& slice) const {

@@ -82,6 +82,9 @@ class Round {
   void on_encoded(const Step& step);
   Result<Progress> decode(const Step& step, StepState& state);
   Result<Progress> reduce(const Step& step, StepState& state);
+  Result<Progress> decode_reduce(const Step& step, StepState& state);
+  /// The frame at a wire place, to be decoded anywhere.
+  DecodeTask frame_at(size_t place) const;
   Status check_frame(const Step& step, const FrameHeader& frame, size_t body_bytes) const;
 
   std::byte* address(const Slice& slice) const;

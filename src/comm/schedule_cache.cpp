@@ -53,8 +53,9 @@ constexpr size_t kLongStepBytes = 16 * 1024;
 
 bool is_long(const Step& step, DataType type) {
   if (step.verb == Verb::kSend) return false;
-  const size_t elements = step.verb == Verb::kReduce ? step.dst.length * step.sources.size()
-                                                     : std::max(step.src.length, step.dst.length);
+  const bool reduces = step.verb == Verb::kReduce || step.verb == Verb::kDecodeReduce;
+  const size_t elements = reduces ? step.dst.length * step.sources.size()
+                                  : std::max(step.src.length, step.dst.length);
   return elements * datatype_size(type) > kLongStepBytes;
 }
 
@@ -83,13 +84,14 @@ Status prepare(PreparedSchedule& prepared, DataType type) {
 
 #ifndef NDEBUG
 /// Debug builds prove what they are about to run: all ranks' schedules together, where that is not too much.
-Status prove(const Plan& plan, const Shape& shape, bool split) {
+Status prove(const Plan& plan, const Shape& shape, bool split, bool fused) {
   constexpr int kMostRanks = 17;
   if (shape.size > kMostRanks || plan.point_to_point() || is_pairwise(plan.shape.kind)) return Status();
   std::vector<Schedule> all;
   for (int rank = 0; rank < shape.size; ++rank) {
     all.push_back(plan.algorithm->build(shape, rank));
     if (plan.codec) all.back() = lower_codec(all.back(), shape, rank, split);
+    if (fused) all.back() = fuse(all.back(), shape, rank);
   }
   const Status status = verify(all, shape, 2, 1, plan.algorithm->in_rank_order);
   if (status.ok()) return status;
@@ -162,6 +164,7 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(con
   key.type = plan.shape.type;
   key.codec = plan.codec;
   key.split = plan.split(round);
+  key.fused = fuses_ && plan.codec && plan.algorithm && !plan.shape.user_defined;
   plan.round_shape(round, key.shape);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (!(entry->key == key)) continue;
@@ -175,12 +178,13 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(con
                                              : plan.algorithm->build(key.shape, rank);
   if (plan.codec) {
     prepared->schedule = lower_codec(prepared->schedule, key.shape, rank, key.split);
+    if (key.fused) prepared->schedule = fuse(prepared->schedule, key.shape, rank);
     lay_out_memory(*prepared, plan.shape.type, plan.codec);
   } else {
     prepared->memory_bytes = prepared->schedule.scratch_elements * datatype_size(plan.shape.type);
   }
 #ifndef NDEBUG
-  UZIP_RETURN_IF_ERROR(prove(plan, key.shape, key.split));
+  UZIP_RETURN_IF_ERROR(prove(plan, key.shape, key.split, key.fused));
 #endif
   for (Slot slot : {Slot::kInput, Slot::kOutput}) {
     size_t begin = 0;

@@ -49,7 +49,8 @@ struct PreparedPlan {
 /// Keeps the most recently used schedules of one rank of one communicator.
 class ScheduleCache {
  public:
-  explicit ScheduleCache(int rank) : rank_(rank) {}
+  /// `fuses`: whoever runs the schedules can reduce straight from frames.
+  ScheduleCache(int rank, bool fuses) : rank_(rank), fuses_(fuses) {}
 
   /// The schedule of one round, built if it isn't there.
   Result<std::shared_ptr<const PreparedSchedule>> get(PreparedPlan& prepared, uint32_t round);
@@ -63,6 +64,7 @@ class ScheduleCache {
     DataType type{};
     const Codec* codec = nullptr;
     bool split = false;
+    bool fused = false;
     Shape shape;
     bool operator==(const Key&) const = default;
   };
@@ -75,6 +77,7 @@ class ScheduleCache {
   Result<std::shared_ptr<const PreparedSchedule>> find_or_build(const Plan& plan, uint32_t round);
 
   int rank_;
+  bool fuses_;
   Key wanted_;                ///< of the round that is looked for; kept for its memory
   std::list<Entry> entries_;  ///< most recently used first
 };

@@ -50,17 +50,24 @@ Result<Progress> ThreadedExecutor::encode(const EncodeTask& task, Completion* co
   const bool in_stages = task.stage != EncodeStage::kWhole;
   if (in_stages || task.count * datatype_size(task.type) < kLeastBytes || !has_room())
     return here_.encode(task, completion);
-  Task* handed = new_task(completion);
-  handed->decodes = false;
+  Task* handed = new_task(Task::Kind::kEncode, completion);
   handed->encode = task;
   return hand_over(handed);
 }
 
 Result<Progress> ThreadedExecutor::decode(const DecodeTask& task, Completion* completion) {
   if (task.dst.size() < kLeastBytes || !has_room()) return here_.decode(task, completion);
-  Task* handed = new_task(completion);
-  handed->decodes = true;
+  Task* handed = new_task(Task::Kind::kDecode, completion);
   handed->decode = task;
+  return hand_over(handed);
+}
+
+Result<Progress> ThreadedExecutor::decode_reduce(const DecodeReduceTask& task, Completion* completion) {
+  if (task.count * datatype_size(task.type) < kLeastBytes || !has_room()) return here_.decode_reduce(task, completion);
+  Task* handed = new_task(Task::Kind::kDecodeReduce, completion);
+  handed->sources.assign(task.sources.begin(), task.sources.end());
+  handed->decode_reduce = task;
+  handed->decode_reduce.sources = handed->sources;
   return hand_over(handed);
 }
 
@@ -74,13 +81,14 @@ bool ThreadedExecutor::has_room() {
   return most_threads_ > 0;
 }
 
-ThreadedExecutor::Task* ThreadedExecutor::new_task(Completion* completion) {
+ThreadedExecutor::Task* ThreadedExecutor::new_task(Task::Kind kind, Completion* completion) {
   if (free_.empty()) {
     tasks_.push_back(std::make_unique<Task>());
     free_.push_back(tasks_.back().get());
   }
   Task* task = free_.back();
   free_.pop_back();
+  task->kind = kind;
   task->completion = completion;
   return task;
 }
@@ -95,6 +103,15 @@ Result<Progress> ThreadedExecutor::hand_over(Task* task) {
   return Progress::kPending;
 }
 
+Status ThreadedExecutor::execute(CpuExecutor& executor, const Task& task) {
+  switch (task.kind) {
+    case Task::Kind::kEncode: return executor.encode(task.encode, nullptr).status();
+    case Task::Kind::kDecode: return executor.decode(task.decode, nullptr).status();
+    case Task::Kind::kDecodeReduce: return executor.decode_reduce(task.decode_reduce, nullptr).status();
+  }
+  return Status();
+}
+
 void ThreadedExecutor::work() {
   CpuExecutor executor;  // with the scratch of this thread
   std::unique_lock lock(mutex_);
@@ -105,8 +122,7 @@ void ThreadedExecutor::work() {
     queue_.erase(queue_.begin());
     lock.unlock();
     try {
-      task->status = task->decodes ? executor.decode(task->decode, nullptr).status()
-                                   : executor.encode(task->encode, nullptr).status();
+      task->status = execute(executor, *task);
     } catch (const std::bad_alloc&) {
       task->status = error(UZIP_ERR_NO_MEMORY, "no memory for coding");
     }

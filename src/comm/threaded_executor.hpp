@@ -27,21 +27,26 @@ class ThreadedExecutor final : public Executor {
                           size_t average_over, Completion* completion) override;
   Result<Progress> encode(const EncodeTask& task, Completion* completion) override;
   Result<Progress> decode(const DecodeTask& task, Completion* completion) override;
+  bool fuses() const override { return true; }
+  Result<Progress> decode_reduce(const DecodeReduceTask& task, Completion* completion) override;
   bool progress() override;
   bool busy() const override { return in_flight_ > 0; }
 
  private:
   struct Task {
-    bool decodes = false;
+    enum class Kind : uint8_t { kEncode, kDecode, kDecodeReduce } kind{};
     EncodeTask encode;
     DecodeTask decode;
+    DecodeReduceTask decode_reduce;
+    std::vector<const void*> sources;  ///< of decode_reduce
     Completion* completion = nullptr;
     Status status;
   };
 
   bool has_room();
-  Task* new_task(Completion* completion);
+  Task* new_task(Task::Kind kind, Completion* completion);
   Result<Progress> hand_over(Task* task);
+  static Status execute(CpuExecutor& executor, const Task& task);
   void work();
 
   CpuExecutor here_;  ///< for what is not worth a thread, in the calling thread

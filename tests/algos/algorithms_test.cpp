@@ -35,13 +35,23 @@ TEST_P(AlgorithmTest, IsRightWithFramesInTwoParts) {
   for (int size = 1; size <= kMostRanks; ++size) expect_verified(*GetParam(), size, Form::kSplit);
 }
 
+TEST_P(AlgorithmTest, IsRightFused) {
+  for (int size = 1; size <= kMostRanks; ++size) expect_verified(*GetParam(), size, Form::kFused);
+}
+
+TEST_P(AlgorithmTest, IsRightFusedWithFramesInTwoParts) {
+  for (int size = 1; size <= kMostRanks; ++size)
+    expect_verified(*GetParam(), size, Form::kSplitFused);
+}
+
 TEST_P(AlgorithmTest, IsRightForManyRanks) {
   for (int size : {32, 64, 65}) {
     for (bool hosts : {false, true}) {
       Shape shape = even_shape(GetParam()->coll, size, 1000);
       if (is_rooted(shape.coll)) shape.root = size / 3;
       for (int rank = 0; hosts && rank < size; ++rank) shape.hosts.push_back(rank / 12);
-      const Status status = verify(build_schedules(*GetParam(), shape, Form::kSplit), shape, 1, 1, GetParam()->in_rank_order);
+      const Status status =
+          verify(build_schedules(*GetParam(), shape, Form::kSplitFused), shape, 1, 1, GetParam()->in_rank_order);
       EXPECT_TRUE(status.ok()) << size << " ranks: " << status.message();
     }
   }

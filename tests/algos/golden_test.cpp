@@ -31,6 +31,12 @@ std::string print_rank(const Algorithm& algorithm, const Shape& shape, Form form
          print_schedule(build_schedule(algorithm, shape, form, rank)) + "\n";
 }
 
+// Where reductions take frames; else nothing.
+std::string print_fused(const Algorithm& algorithm, const Shape& shape, int rank) {
+  const Schedule schedule = build_schedule(algorithm, shape, Form::kFused, rank);
+  return count_steps(schedule, Verb::kDecodeReduce) > 0 ? print_rank(algorithm, shape, Form::kFused, rank) : "";
+}
+
 std::string print_algorithm(const Algorithm& algorithm) {
   std::string text = std::string("# ") + algorithm.summary + "\n\n";
   const Shape four = even_shape(algorithm.coll, 4, is_of_vectors(algorithm.coll) ? 16 : 4);
@@ -42,11 +48,12 @@ std::string print_algorithm(const Algorithm& algorithm) {
   if (std::string(algorithm.name) == "hierarchical") {
     Shape hosts = four;
     hosts.hosts = {0, 0, 1, 1};
-    return text + print_rank(algorithm, hosts, Form::kLowered, 0) + print_rank(algorithm, hosts, Form::kLowered, 3);
+    return text + print_rank(algorithm, hosts, Form::kLowered, 0) + print_rank(algorithm, hosts, Form::kLowered, 3) +
+           print_fused(algorithm, hosts, 3);
   }
   text += print_rank(algorithm, four, Form::kPlain, 0);
   if (algorithm.coll == Coll::kBarrier) return text + print_rank(algorithm, three, Form::kPlain, 2);
-  text += print_rank(algorithm, four, Form::kLowered, 0);
+  text += print_rank(algorithm, four, Form::kLowered, 0) + print_fused(algorithm, four, 0);
   text += print_rank(algorithm, three, Form::kPlain, 2);
   return text + print_rank(algorithm, three, Form::kSplit, 2);
 }

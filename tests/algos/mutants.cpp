@@ -98,7 +98,7 @@ class Mutator {
   }
 
   void mutate_reduction() {
-    if (step().verb != Verb::kReduce) return;
+    if (step().verb != Verb::kReduce && step().verb != Verb::kDecodeReduce) return;
     const size_t sources = step().sources.size();
     for (size_t i = 0; i < sources; ++i) {
       add("drop a source",

@@ -209,7 +209,7 @@ Traffic count_traffic(const Schedule& schedule, bool split) {
       traffic.elements += step.src.length;
     }
     traffic.encodes += step.verb == Verb::kEncode;
-    traffic.decodes += step.verb == Verb::kDecode;
+    traffic.decodes += step.verb == Verb::kDecode || step.verb == Verb::kDecodeReduce;
   }
   return traffic;
 }
@@ -229,8 +229,10 @@ TEST_P(TrafficTest, IsWhatTheFileSays) {
       for (int rank = 0; rank < size; ++rank) {
         const size_t place = static_cast<size_t>(rank_after(rank, -shape.root, size));
         const Traffic expected = size == 1 ? Traffic{} : row->expected({ranks, place, n});
-        for (Form form : {Form::kLowered, Form::kSplit}) {
-          ASSERT_EQ(count_traffic(build_schedule(algorithm, shape, form, rank), form == Form::kSplit), expected)
+        for (Form form : kForms) {
+          if (form == Form::kPlain) continue;
+          const bool split = form == Form::kSplit || form == Form::kSplitFused;
+          ASSERT_EQ(count_traffic(build_schedule(algorithm, shape, form, rank), split), expected)
               << describe(algorithm, shape, form) << ", rank " << rank;
         }
       }

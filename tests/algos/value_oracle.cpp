@@ -87,6 +87,7 @@ class Run {
       case Verb::kRecv:
         return write(rank, step.dst, messages_[{step.peer, rank, step.message}]);
       case Verb::kReduce:
+      case Verb::kDecodeReduce:
         return reduce(rank, step);
       case Verb::kCopy:
       case Verb::kEncode:

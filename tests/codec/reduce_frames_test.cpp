@@ -120,6 +120,35 @@ TEST(ReduceFrames, FindsDamageBeforeItWrites) {
   EXPECT_GT(refused, 20u);
 }
 
+/// Of frames of every codec, and wherever the frame stands.
+TEST(ReduceFrames, ComparesChecksumsBeforeItWrites) {
+  CodecScratch scratch;
+  CodecHarness harness(*find_codec("lev"));
+  const size_t count = 70001;
+  for (SampleKind kind : {SampleKind::kGaussian, SampleKind::kSparse, SampleKind::kRandomBits}) {
+    Inputs inputs(harness, UZIP_FP32, kind, count, 3);
+    for (size_t rank : {size_t{0}, size_t{2}})
+      add_checksum(std::as_bytes(std::span(inputs.elements[rank])), inputs.frames[rank].header);
+    std::vector<std::byte> work(reduce_frames_bytes(UZIP_FP32, 3));
+    std::vector<uint8_t> expected(count * 4);
+    reduce(UZIP_SUM, UZIP_FP32, expected.data(), inputs.sources(), count);
+    std::vector<uint8_t> result(count * 4, 0x5a);
+    const auto sum = [&] {
+      return reduce_frames(UZIP_SUM, UZIP_FP32, result.data(), inputs.operands, count, 0, work,
+                           scratch)
+          .code();
+    };
+    for (size_t rank : {size_t{0}, size_t{2}}) {
+      inputs.frames[rank].header.checksum ^= 1;
+      EXPECT_EQ(sum(), UZIP_ERR_CORRUPT);
+      for (uint8_t byte : result) ASSERT_EQ(byte, 0x5a);
+      inputs.frames[rank].header.checksum ^= 1;
+    }
+    EXPECT_EQ(sum(), UZIP_OK);
+    EXPECT_EQ(result, expected);
+  }
+}
+
 TEST(ReduceFrames, RefusesFramesThatDoNotFit) {
   CodecScratch scratch;
   CodecHarness harness(*find_codec("lev"));

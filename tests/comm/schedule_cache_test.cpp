@@ -32,7 +32,7 @@ PreparedPlan plan_of(CallKind kind, size_t count, int ranks, const char* codec, 
 }
 
 TEST(ScheduleCache, BuildsOnceForEachShapeOfRound) {
-  ScheduleCache cache(1);
+  ScheduleCache cache(1, true);
   PreparedPlan plan = plan_of(CallKind::kAllreduce, 100000, 3, "raw");
   ASSERT_GT(plan.plan.rounds, 2u);
   const auto first = *cache.get(plan, 0);
@@ -50,7 +50,7 @@ TEST(ScheduleCache, BuildsOnceForEachShapeOfRound) {
 }
 
 TEST(ScheduleCache, RoundsOfUnevenBlocksDiffer) {
-  ScheduleCache cache(0);
+  ScheduleCache cache(0, true);
   PreparedPlan plan = plan_of(CallKind::kAllgatherV, 60000, 3, "raw", 0, {50000, 0, 10000});
   ASSERT_GT(plan.plan.rounds, 2u);
   for (uint32_t round = 0; round < plan.plan.rounds; ++round) {
@@ -59,7 +59,7 @@ TEST(ScheduleCache, RoundsOfUnevenBlocksDiffer) {
 }
 
 TEST(ScheduleCache, TellsTypesCodecsAndSplitsApart) {
-  ScheduleCache cache(0);
+  ScheduleCache cache(0, true);
   std::set<const PreparedSchedule*> all;
   std::vector<std::shared_ptr<const PreparedSchedule>> kept;
   for (const char* codec : {"raw", "lev"}) {
@@ -72,11 +72,29 @@ TEST(ScheduleCache, TellsTypesCodecsAndSplitsApart) {
   EXPECT_EQ(all.size(), 3u);  // without a codec there is nothing to split
 }
 
+// Straight from frames only where there are frames, whoever runs the schedule can, and the operation is
+// the library's.
+TEST(ScheduleCache, FusesWhereItCan) {
+  const auto fusions = [](ScheduleCache& cache, const char* codec, bool user_defined) {
+    PreparedPlan plan = plan_of(CallKind::kAllreduce, 5000, 3, codec);
+    plan.plan.shape.user_defined = user_defined;
+    const auto schedule = *cache.get(plan, 0);
+    const auto& steps = schedule->schedule.steps;
+    return std::count_if(steps.begin(), steps.end(),
+                         [](const Step& step) { return step.verb == Verb::kDecodeReduce; });
+  };
+  ScheduleCache cache(0, true), unable(0, false);
+  EXPECT_EQ(fusions(cache, "lev", false), 1);
+  EXPECT_EQ(fusions(cache, "lev", true), 0);
+  EXPECT_EQ(fusions(cache, "raw", false), 0);
+  EXPECT_EQ(fusions(unable, "lev", false), 0);
+}
+
 // No place for a frame overlaps another, or the scratch, and every frame fits.
 TEST(ScheduleCache, LaysOutMemory) {
   for (int split : {0, 1}) {
     for (int rank = 0; rank < 4; ++rank) {
-      ScheduleCache cache(rank);
+      ScheduleCache cache(rank, true);
       PreparedPlan plan = plan_of(CallKind::kAllreduce, 9999, 4, "lev", split);
       const auto prepared = *cache.get(plan, 0);
       ASSERT_EQ(prepared->wires.size(), prepared->schedule.wire_elements.size());
@@ -98,7 +116,7 @@ TEST(ScheduleCache, LaysOutMemory) {
 }
 
 TEST(ScheduleCache, FindsReceivesByMessage) {
-  ScheduleCache cache(2);
+  ScheduleCache cache(2, true);
   PreparedPlan plan = plan_of(CallKind::kAllreduce, 9999, 4, "lev", 1);
   const auto prepared = *cache.get(plan, 0);
   size_t receives = 0;
@@ -119,7 +137,7 @@ TEST(ScheduleCache, FindsReceivesByMessage) {
 
 // The least recently used go; what is in use stays alive.
 TEST(ScheduleCache, ForgetsTheOldest) {
-  ScheduleCache cache(0);
+  ScheduleCache cache(0, true);
   PreparedPlan plan = plan_of(CallKind::kAllgather, 10, 2, "raw");
   std::weak_ptr<const PreparedSchedule> watched = *cache.get(plan, 0);
   plan.schedules[0][0] = plan.schedules[0][1] = nullptr;
@@ -136,7 +154,7 @@ TEST(ScheduleCache, ForgetsTheOldest) {
 }
 
 TEST(ScheduleCache, ServesMessages) {
-  ScheduleCache cache(3);
+  ScheduleCache cache(3, true);
   PreparedPlan send = plan_of(CallKind::kSend, 100, 1, "raw");
   PreparedPlan recv = plan_of(CallKind::kRecv, 100, 1, "raw");
   PreparedPlan nothing = plan_of(CallKind::kSend, 0, 1, "raw");

@@ -134,6 +134,94 @@ TEST(ThreadedExecutor, ADamagedFrameIsAStatus) {
   EXPECT_EQ(coding.ended.times, 1);
 }
 
+/// Sources of a reduction, one of them a frame, and what decoding and then reducing makes of them.
+struct FusedReduction {
+  FusedReduction(size_t elements, uint32_t seed, size_t sources, size_t frame_at) : coding(elements, seed) {
+    EXPECT_TRUE(CpuExecutor().encode(coding.encode_task(), nullptr).ok());
+    for (size_t i = 0; i < sources; ++i) plain.push_back(sample(elements, seed + 100 + static_cast<uint32_t>(i)));
+    std::vector<const void*> decoded;
+    for (const auto& source : plain) decoded.push_back(source.data());
+    pointers = decoded;
+    pointers.insert(pointers.begin() + static_cast<ptrdiff_t>(frame_at), nullptr);
+    decoded.insert(decoded.begin() + static_cast<ptrdiff_t>(frame_at), coding.src.data());
+    expected.resize(elements * 4);
+    reduce(UZIP_AVG, UZIP_FP32, expected.data(), decoded, elements, decoded.size());
+    result.assign(elements * 4, std::byte{0x5a});
+  }
+  DecodeReduceTask task() {
+    DecodeReduceTask task;
+    task.op = UZIP_AVG;
+    task.type = UZIP_FP32;
+    task.dst = result.data();
+    task.sources = pointers;
+    task.count = coding.count;
+    task.average_over = pointers.size();
+    task.frame = coding.decode_task();
+    return task;
+  }
+  /// Starts it as Round does: whose list of sources is soon another one's.
+  Result<Progress> start(Executor& executor) {
+    const std::vector<const void*> kept = pointers;
+    const Result<Progress> progress = executor.decode_reduce(task(), &coding.ended);
+    pointers.assign(pointers.size(), nullptr);
+    pointers = kept;
+    return progress;
+  }
+
+  Coding coding;
+  std::vector<std::vector<std::byte>> plain;
+  std::vector<const void*> pointers;
+  std::vector<std::byte> expected, result;
+};
+
+TEST(ThreadedExecutor, ReducesFromFramesToTheSameBits) {
+  ThreadedExecutor threaded(2);
+  CpuExecutor here;
+  ASSERT_TRUE(threaded.fuses() && here.fuses());
+  for (Executor* executor : {static_cast<Executor*>(&here), static_cast<Executor*>(&threaded)}) {
+    std::vector<std::unique_ptr<FusedReduction>> all;
+    for (uint32_t seed = 0; seed < 12; ++seed) {
+      const size_t elements[] = {5000, 100000, 262144};
+      all.push_back(std::make_unique<FusedReduction>(elements[seed % 3], seed, seed % 4, seed % 4 / 2));
+    }
+    size_t pending = 0;
+    for (auto& one : all) {
+      const auto progress = one->start(*executor);
+      ASSERT_TRUE(progress.ok()) << progress.status().message();
+      pending += *progress == Progress::kPending;
+    }
+    EXPECT_EQ(pending > 0, executor == &threaded);
+    while (executor->busy()) executor->progress();
+    for (auto& one : all) {
+      EXPECT_TRUE(one->coding.ended.status.ok());
+      EXPECT_TRUE(one->result == one->expected);
+    }
+  }
+}
+
+/// With a checksum, too: a value that is changed and decodes.
+TEST(ThreadedExecutor, ADamagedFrameIsNotReduced) {
+  ThreadedExecutor threaded(1);
+  CpuExecutor here;
+  for (Executor* executor : {static_cast<Executor*>(&here), static_cast<Executor*>(&threaded)}) {
+    for (bool checksum : {false, true}) {
+      FusedReduction one(100000, 3, 2, 1);
+      ASSERT_NE(one.coding.header.codec, kCodecRaw);
+      if (checksum) {
+        add_checksum(one.coding.src, one.coding.header);
+        one.coding.room[1000] ^= std::byte{1};  // in the plain part
+      } else {
+        one.coding.header.coded_bytes -= 16;
+      }
+      const auto progress = one.start(*executor);
+      while (executor->busy()) executor->progress();
+      const Status status = progress.ok() ? one.coding.ended.status : progress.status();
+      EXPECT_EQ(status.code(), UZIP_ERR_CORRUPT);
+      for (std::byte byte : one.result) ASSERT_EQ(byte, std::byte{0x5a});
+    }
+  }
+}
+
 TEST(ThreadedExecutor, EndsInTheMiddleOfWork) {
   for (uint32_t round = 0; round < 20; ++round) {
     std::vector<std::unique_ptr<Coding>> codings;

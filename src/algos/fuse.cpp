@@ -1,0 +1,204 @@
+// The pass that reduces straight from frames. What it replaces, on elements S of scratch:
+//   decode wire W -> S
+//   reduce A + S + B -> C
+// becomes
+//   decode_reduce A + wire W + B -> C
+// where nobody else reads these S. One frame of each reduction, the last that is decoded for it: it
+// is sent last, so the others are usually decoded while it is under way, and a second frame gains
+// nothing, since only one can be taken from the first cache.
+#include "algos/access.hpp"
+#include "algos/passes.hpp"
+#include "algos/schedule_builder.hpp"
+#include "base/executor.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+
+namespace uzip {
+namespace {
+
+bool overlaps(const Access& access, const Slice& slice) {
+  return access.memory == slice.slot && access.begin < slice.offset + slice.length &&
+         slice.offset < access.end;
+}
+
+bool covers(const Access& access, const Slice& slice) {
+  return access.memory == slice.slot && access.begin <= slice.offset &&
+         slice.offset + slice.length <= access.end;
+}
+
+class Fusion {
+ public:
+  Fusion(const Schedule& schedule, const Shape& shape, int rank)
+      : schedule_(schedule), map_(shape, rank), builder_(shape, rank) {
+    for (uint32_t number = 0; number < schedule.steps.size(); ++number) {
+      if (schedule.steps[number].verb == Verb::kReduce) fuse(number);
+    }
+  }
+
+  Schedule finish();
+
+ private:
+  void fuse(uint32_t reduction);
+  bool can_fuse(uint32_t decode, uint32_t reduction) const;
+  bool is_read_after(uint32_t reduction, const Slice& elements) const;
+  bool is_dropped(uint32_t number) const;
+  void keep_scratch_in_use();
+  Slice moved(Slice slice) const;
+  std::vector<Slice> sources_of(uint32_t reduction) const;
+  void replay(uint32_t number);
+
+  const Schedule& schedule_;
+  MemoryMap map_;
+  ScheduleBuilder builder_;
+  std::map<uint32_t, uint32_t> decodes_;  // by the reduction that takes the frame
+  std::vector<uint32_t> dropped_;         // the decodes, ascending when all are known
+  std::map<size_t, size_t> runs_;         // where runs of scratch in use begin, and will begin
+};
+
+// Looks back for the last decode that only this reduction needs.
+void Fusion::fuse(uint32_t reduction) {
+  const Step& step = schedule_.steps[reduction];
+  if (step.sources.size() > kMostDecodeReduceSources) return;
+  for (uint32_t before = reduction; before-- > 0;) {
+    const Step& decode = schedule_.steps[before];
+    if (decode.verb != Verb::kDecode || decode.dst.slot != Slot::kScratch) continue;
+    if (std::find(step.sources.begin(), step.sources.end(), decode.dst) == step.sources.end())
+      continue;
+    if (!can_fuse(before, reduction)) continue;
+    decodes_[reduction] = before;
+    dropped_.push_back(before);
+    return;
+  }
+}
+
+bool Fusion::can_fuse(uint32_t decode, uint32_t reduction) const {
+  const Slice& elements = schedule_.steps[decode].dst;
+  const Slice& wire = schedule_.steps[decode].src;
+  for (uint32_t between = decode + 1; between < reduction; ++between) {
+    bool touched = false;
+    for_each_access(map_, schedule_.steps[between], [&](const Access& access) {
+      const bool frame = access.memory == Slot::kWire && access.writes &&
+                         access.begin < 2 * wire.offset + 2 && 2 * wire.offset < access.end;
+      touched |= frame || overlaps(access, elements);
+    });
+    if (touched) return false;
+  }
+  int reads = 0;
+  bool overwritten = false;
+  for_each_access(map_, schedule_.steps[reduction], [&](const Access& access) {
+    reads += !access.writes && overlaps(access, elements);
+    overwritten |= access.writes && covers(access, elements);
+  });
+  return reads == 1 && (overwritten || !is_read_after(reduction, elements));
+}
+
+bool Fusion::is_read_after(uint32_t reduction, const Slice& elements) const {
+  for (uint32_t later = reduction + 1; later < schedule_.steps.size(); ++later) {
+    bool read = false;
+    bool overwritten = false;
+    for_each_access(map_, schedule_.steps[later], [&](const Access& access) {
+      read |= !access.writes && overlaps(access, elements);
+      overwritten |= access.writes && covers(access, elements);
+    });
+    if (read || overwritten) return read;
+  }
+  return false;
+}
+
+bool Fusion::is_dropped(uint32_t number) const {
+  return std::binary_search(dropped_.begin(), dropped_.end(), number);
+}
+
+Schedule Fusion::finish() {
+  std::sort(dropped_.begin(), dropped_.end());
+  keep_scratch_in_use();
+  for (size_t elements : schedule_.wire_elements) builder_.wire(elements);
+  for (uint32_t number = 0; number < schedule_.steps.size(); ++number) {
+    if (!is_dropped(number)) replay(number);
+  }
+  return builder_.finish();
+}
+
+// Scratch that was for decoded elements only is given up; the rest moves together.
+void Fusion::keep_scratch_in_use() {
+  std::vector<std::pair<size_t, size_t>> used;
+  const auto use = [&](const Slice& slice) {
+    if (slice.slot == Slot::kScratch && slice.length > 0)
+      used.emplace_back(slice.offset, slice.offset + slice.length);
+  };
+  for (uint32_t number = 0; number < schedule_.steps.size(); ++number) {
+    if (is_dropped(number)) continue;
+    const Step& step = schedule_.steps[number];
+    for (const Slice& slice : {step.src, step.dst, step.origin}) use(slice);
+    const auto decode = decodes_.find(number);
+    for (const Slice& source : step.sources) {
+      if (decode == decodes_.end() || source != schedule_.steps[decode->second].dst) use(source);
+    }
+  }
+  std::sort(used.begin(), used.end());
+  size_t end = 0;  // of the run so far
+  for (const auto& [first, last] : used) {
+    if (runs_.empty() || first > end) {
+      runs_[first] = builder_.scratch(0).offset;
+      end = first;
+    }
+    if (last > end) builder_.scratch(last - end);
+    end = std::max(end, last);
+  }
+}
+
+Slice Fusion::moved(Slice slice) const {
+  if (slice.slot != Slot::kScratch || slice.length == 0) return slice;
+  const auto run = std::prev(runs_.upper_bound(slice.offset));
+  slice.offset = run->second + (slice.offset - run->first);
+  return slice;
+}
+
+std::vector<Slice> Fusion::sources_of(uint32_t reduction) const {
+  const auto found = decodes_.find(reduction);
+  std::vector<Slice> sources;
+  for (const Slice& source : schedule_.steps[reduction].sources) {
+    const bool frame =
+        found != decodes_.end() && source == schedule_.steps[found->second].dst;
+    sources.push_back(frame ? schedule_.steps[found->second].src : moved(source));
+  }
+  return sources;
+}
+
+void Fusion::replay(uint32_t number) {
+  const Step& step = schedule_.steps[number];
+  const Slice src = moved(step.src);
+  const Slice dst = moved(step.dst);
+  switch (step.verb) {
+    case Verb::kSend:
+      if (src.length == 0) return builder_.signal(step.peer);
+      if (src.slot != Slot::kWire) return builder_.send(src, step.peer);
+      return builder_.send_wire(src, step.part, step.peer, moved(step.origin));
+    case Verb::kRecv:
+      if (dst.length == 0) return builder_.await_signal(step.peer);
+      if (dst.slot != Slot::kWire) return builder_.recv(step.peer, dst);
+      return builder_.recv_wire(step.peer, dst, step.part);
+    case Verb::kCopy:
+      return builder_.copy(src, dst);
+    case Verb::kEncode:
+      return builder_.encode(src, dst, step.part);
+    case Verb::kDecode:
+      return builder_.decode(src, dst);
+    case Verb::kReduce:
+      return decodes_.contains(number)
+                 ? builder_.decode_reduce(sources_of(number), dst, step.average)
+                 : builder_.reduce(sources_of(number), dst, step.average);
+    case Verb::kDecodeReduce:
+      assert(!"the schedule is fused already");
+  }
+}
+
+}  // namespace
+
+Schedule fuse(const Schedule& schedule, const Shape& shape, int rank) {
+  return Fusion(schedule, shape, rank).finish();
+}
+
+}  // namespace uzip

@@ -1,0 +1,168 @@
+// The fuse pass: one frame of a reduction goes straight into it, where nobody else needs its
+// elements, and nothing else changes.
+#include "algos/collective_cases.hpp"
+#include "algos/passes.hpp"
+#include "algos/schedule_builder.hpp"
+#include "algos/value_oracle.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace uzip {
+namespace {
+
+const Shape kShape{Coll::kAllreduce, 3, {4, 4, 4}, false};
+
+Slice input(size_t offset, size_t length) { return {Slot::kInput, offset, length}; }
+Slice output(size_t offset, size_t length) { return {Slot::kOutput, offset, length}; }
+
+Schedule fused(ScheduleBuilder& builder) {
+  return fuse(lower_codec(builder.finish(), kShape, 1, false), kShape, 1);
+}
+
+size_t fusions(const Schedule& schedule) { return count_steps(schedule, Verb::kDecodeReduce); }
+
+TEST(Fuse, ReplacesADecodeAndAReduction) {
+  ScheduleBuilder builder(kShape, 1);
+  const Slice arrived = builder.scratch(4);
+  builder.recv(0, arrived);
+  builder.reduce(std::array{input(0, 4), arrived}, output(0, 4), true);
+  const Schedule schedule = fused(builder);
+  ASSERT_EQ(schedule.steps.size(), 2u);
+  const Step& step = schedule.steps[1];
+  EXPECT_EQ(step.verb, Verb::kDecodeReduce);
+  EXPECT_EQ(step.sources, (std::vector<Slice>{input(0, 4), schedule.steps[0].dst}));
+  EXPECT_EQ(step.dst, output(0, 4));
+  EXPECT_TRUE(step.average);
+  EXPECT_EQ(step.depends_on, (std::vector<uint32_t>{0}));
+  EXPECT_EQ(frame_of(step), schedule.steps[0].dst);
+  EXPECT_EQ(schedule.scratch_elements, 0u);
+}
+
+TEST(Fuse, TakesTheLastFrameOfAReduction) {
+  ScheduleBuilder builder(kShape, 1);
+  const Slice first = builder.scratch(4);
+  const Slice second = builder.scratch(4);
+  builder.recv(0, first);
+  builder.recv(2, second);
+  builder.reduce(std::array{second, first, input(0, 4)}, output(0, 4), true);
+  const Schedule schedule = fused(builder);
+  EXPECT_EQ(count_steps(schedule, Verb::kDecode), 1u);
+  ASSERT_EQ(fusions(schedule), 1u);
+  const Step& step = schedule.steps.back();
+  EXPECT_EQ(step.sources[0], schedule.steps[2].dst);  // what came from rank 2
+  EXPECT_EQ(step.sources[1], (Slice{Slot::kScratch, 0, 4}));
+  EXPECT_EQ(step.sources[2], input(0, 4));
+  EXPECT_EQ(schedule.scratch_elements, 4u);
+}
+
+TEST(Fuse, LeavesElementsThatAreNeededAgain) {
+  ScheduleBuilder builder(kShape, 1);
+  const Slice arrived = builder.scratch(4);
+  builder.recv(0, arrived);
+  builder.reduce(std::array{input(0, 4), arrived}, output(0, 4), false);
+  builder.copy(arrived, output(4, 4));
+  EXPECT_EQ(fusions(fused(builder)), 0u);
+}
+
+TEST(Fuse, LeavesElementsOfWhichAPartIsNeededAgain) {
+  ScheduleBuilder builder(kShape, 1);
+  const Slice arrived = builder.scratch(4);
+  builder.recv(0, arrived);
+  builder.reduce(std::array{input(0, 4), arrived}, output(0, 4), false);
+  builder.recv(2, {Slot::kScratch, 0, 3});
+  builder.copy({Slot::kScratch, 3, 1}, output(7, 1));
+  EXPECT_EQ(fusions(fused(builder)), 0u);
+}
+
+TEST(Fuse, LeavesElementsThatWereNeededBefore) {
+  ScheduleBuilder builder(kShape, 1);
+  const Slice arrived = builder.scratch(4);
+  builder.recv(0, arrived);
+  builder.copy(arrived, output(4, 4));
+  builder.reduce(std::array{input(0, 4), arrived}, output(0, 4), false);
+  EXPECT_EQ(fusions(fused(builder)), 0u);
+}
+
+TEST(Fuse, LeavesElementsThatChangeBefore) {
+  ScheduleBuilder builder(kShape, 1);
+  const Slice arrived = builder.scratch(4);
+  builder.recv(0, arrived);
+  builder.copy(input(0, 1), {Slot::kScratch, 2, 1});
+  builder.reduce(std::array{input(0, 4), arrived}, output(0, 4), false);
+  EXPECT_EQ(fusions(fused(builder)), 0u);
+}
+
+TEST(Fuse, LeavesOtherSlicesAndTheCallersBuffers) {
+  ScheduleBuilder builder(kShape, 1);
+  const Slice arrived = builder.scratch(4);
+  builder.recv(0, arrived);
+  builder.reduce(std::array{input(0, 2), Slice{Slot::kScratch, 0, 2}}, output(0, 2), false);
+  builder.recv(2, output(4, 4));
+  builder.reduce(std::array{input(4, 4), output(4, 4)}, output(8, 4), false);
+  EXPECT_EQ(fusions(fused(builder)), 0u);
+}
+
+TEST(Fuse, MayReduceIntoThePlaceOfTheElements) {
+  ScheduleBuilder builder(kShape, 1);
+  const Slice arrived = builder.scratch(4);
+  builder.recv(0, arrived);
+  builder.reduce(std::array{input(0, 4), arrived}, arrived, false);
+  builder.copy(arrived, output(0, 4));
+  const Schedule schedule = fused(builder);
+  ASSERT_EQ(fusions(schedule), 1u);
+  EXPECT_EQ(schedule.scratch_elements, 4u);
+}
+
+TEST(Fuse, StillForwardsTheFrame) {
+  ScheduleBuilder builder(kShape, 1);
+  const Slice arrived = builder.scratch(4);
+  builder.recv(0, arrived);
+  builder.reduce(std::array{input(0, 4), arrived}, output(0, 4), false);
+  builder.send(arrived, 2);
+  const Schedule schedule = fused(builder);
+  EXPECT_EQ(fusions(schedule), 1u);
+  EXPECT_EQ(schedule.steps.back().src, schedule.steps.front().dst);
+  EXPECT_EQ(count_steps(schedule, Verb::kEncode), 0u);
+}
+
+TEST(Fuse, LeavesReductionsOfVeryManySources) {
+  for (size_t sources : {size_t{64}, size_t{65}}) {
+    const Shape shape{Coll::kAllreduce, 2, {100, 100}, false};
+    ScheduleBuilder builder(shape, 1);
+    std::vector<Slice> all{builder.scratch(1)};
+    builder.recv(0, all[0]);
+    while (all.size() < sources) all.push_back(input(all.size(), 1));
+    builder.reduce(all, output(0, 1), false);
+    EXPECT_EQ(fusions(fuse(lower_codec(builder.finish(), shape, 1, false), shape, 1)),
+              sources == 64 ? 1u : 0u);
+  }
+}
+
+// Runs all ranks on values, and compares what is in the callers' buffers in the end.
+TEST(Fuse, ChangesNoValueOfAnyAlgorithm) {
+  size_t fused_steps = 0;
+  for (const Algorithm* algorithm : algorithms()) {
+    for (int size : {2, 3, 5}) {
+      std::vector<Shape> shapes{even_shape(algorithm->coll, size, 20),
+                                even_shape(algorithm->coll, size, 20, true)};
+      for (const Shape& shape : shapes) {
+        const auto apart = build_schedules(*algorithm, shape, Form::kSplit);
+        const auto together = build_schedules(*algorithm, shape, Form::kSplitFused);
+        for (size_t rank = 0; rank < together.size(); ++rank) {
+          fused_steps += fusions(together[rank]);
+          EXPECT_LE(together[rank].scratch_elements, apart[rank].scratch_elements);
+          EXPECT_EQ(together[rank].wire_elements, apart[rank].wire_elements);
+        }
+        EXPECT_TRUE(run_elementwise(apart, shape) == run_elementwise(together, shape))
+            << describe(*algorithm, shape, Form::kSplitFused);
+      }
+    }
+  }
+  EXPECT_GT(fused_steps, 100u);
+}
+
+}  // namespace
+}  // namespace uzip
