@@ -2,9 +2,10 @@
 // has blocks.
 //   J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby: Efficient Algorithms for All-to-All
 //   Communications in Multiport Message-Passing Systems, IEEE TPDS 8(11), 1997.
-// Steps: ceil(log2 P) hops, for any P. Bytes sent per rank: about (P-1)/P n, the minimum.
-// Blocks are collected in scratch, the own one first, so that every message is one slice. Scratch:
-// all blocks.
+// Steps: ceil(log2 P) hops, for any P, one message each. Bytes sent per rank: about (P-1)/P n, the
+// minimum. With a codec each block is a frame and a message of its own, encoded by its rank and
+// passed on as it is. Blocks are collected in scratch, the own one first, so that every message is
+// one slice. Scratch: all blocks.
 #include "algos/algorithm.hpp"
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
@@ -29,20 +30,26 @@ Schedule build(const Shape& shape, int rank) {
     starts.push_back(starts.back() + shape.counts[rank_after(rank, i, size)]);
   }
   const Slice scratch = builder.scratch(starts.back());
-  const auto blocks = [&](int first, int end) {
-    return Slice{Slot::kScratch, scratch.offset + starts[first], starts[end] - starts[first]};
-  };
+  std::vector<Slice> blocks;
+  for (int i = 0; i < size; ++i) {
+    blocks.push_back({Slot::kScratch, scratch.offset + starts[i], starts[i + 1] - starts[i]});
+  }
+  const std::span<const Slice> all(blocks);
 
   // Up to three ranks send single blocks only, this one from where it is.
-  if (size > 3) builder.copy(mine, blocks(0, 1));
+  if (size <= 3) {
+    blocks[0] = mine;
+  } else {
+    builder.copy(mine, blocks[0]);
+  }
   for (int have = 1; have < size; have *= 2) {
-    const int more = std::min(have, size - have);
-    builder.send(more == 1 ? mine : blocks(0, more), rank_after(rank, -have, size));
-    builder.recv(rank_after(rank, have, size), blocks(have, have + more));
+    const size_t more = static_cast<size_t>(std::min(have, size - have));
+    builder.send(all.first(more), rank_after(rank, -have, size));
+    builder.recv(rank_after(rank, have, size), all.subspan(static_cast<size_t>(have), more));
   }
   builder.copy(mine, builder.output_block(rank));
   for (int i = 1; i < size; ++i) {
-    builder.copy(blocks(i, i + 1), builder.output_block(rank_after(rank, i, size)));
+    builder.copy(blocks[i], builder.output_block(rank_after(rank, i, size)));
   }
   return builder.finish();
 }

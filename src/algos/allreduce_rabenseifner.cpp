@@ -70,11 +70,11 @@ Schedule build(const Shape& shape, int rank) {
   }
   for (int distance = 1; distance < ranks.active; distance *= 2) {
     const int peer = ranks.rank_of(number ^ distance);
-    const int here = number & ~(distance - 1);
-    const int there = here ^ distance;
+    // Beginning with the own share, so that all ranks do the same as seen from where they stand.
     for (int i = 0; i < distance; ++i) {
-      builder.send(shares.range(Slot::kOutput, here + i, here + i + 1), peer);
-      builder.recv(peer, shares.range(Slot::kOutput, there + i, there + i + 1));
+      const int mine = number ^ i, theirs = mine ^ distance;
+      builder.send(shares.range(Slot::kOutput, mine, mine + 1), peer);
+      builder.recv(peer, shares.range(Slot::kOutput, theirs, theirs + 1));
     }
   }
   if (ranks.stands_for_two(rank)) {

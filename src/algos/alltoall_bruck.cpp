@@ -3,8 +3,9 @@
 //   J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby: Efficient Algorithms for All-to-All
 //   Communications in Multiport Message-Passing Systems, IEEE TPDS 8(11), 1997.
 // Steps: ceil(log2 P) hops, for any P, one message each. Bytes sent per rank: P/2 blocks a hop at
-// most. Each hop sends a new piece, packed in scratch, and encodes it. Scratch: at most P/2 blocks to
-// send and P/2 to receive for each hop.
+// most. With a codec each block is a frame and a message of its own, encoded where it begins, passed
+// on as it is and decoded where it ends. Scratch: at most P/2 blocks to send and P/2 to receive for
+// each hop.
 #include "algos/algorithm.hpp"
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
@@ -27,11 +28,12 @@ Schedule build(const Shape& shape, int rank) {
     for (int d = hop; d < size; ++d) {
       if (d & hop) moving.push_back(d);
     }
-    const Slice leaving = builder.scratch(moving.size() * block);
-    const Slice arriving = builder.scratch(moving.size() * block);
+    std::vector<Slice> leaving, arriving;
+    for (size_t i = 0; i < moving.size(); ++i) leaving.push_back(builder.scratch(block));
+    for (size_t i = 0; i < moving.size(); ++i) arriving.push_back(builder.scratch(block));
     for (size_t i = 0; i < moving.size(); ++i) {
-      builder.copy(places[moving[i]], {Slot::kScratch, leaving.offset + i * block, block});
-      places[moving[i]] = {Slot::kScratch, arriving.offset + i * block, block};
+      builder.copy(places[moving[i]], leaving[i]);
+      places[moving[i]] = arriving[i];
     }
     builder.send(leaving, rank_after(rank, hop, size));
     builder.recv(rank_after(rank, -hop, size), arriving);
@@ -46,8 +48,8 @@ double cost(const Shape& shape, double bytes, const CostModel& model) {
   const double moved = bytes / 2 * doubling_rounds(shape.size);
   // The way through scratch, twice, is charged like a reduction.
   return model.latency * doubling_rounds(shape.size) +
-         moved * (model.ratio * model.seconds_per_byte + 2 * model.reduce_per_byte +
-                  model.codec_per_byte);
+         moved * (model.ratio * model.seconds_per_byte + 2 * model.reduce_per_byte) +
+         bytes * (shape.size - 1) / shape.size * model.codec_per_byte;
 }
 
 }  // namespace

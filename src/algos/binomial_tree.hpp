@@ -57,6 +57,12 @@ class BlocksInTreeOrder {
     const size_t begin = starts_[static_cast<size_t>(first)];
     return {Slot::kScratch, offset_ + begin, starts_[static_cast<size_t>(end)] - begin};
   }
+  /// The same, block by block.
+  std::vector<Slice> blocks(int first, int end) const {
+    std::vector<Slice> slices;
+    for (int i = first; i < end; ++i) slices.push_back(range(i, i + 1));
+    return slices;
+  }
 
  private:
   std::vector<size_t> starts_;

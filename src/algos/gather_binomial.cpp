@@ -3,8 +3,9 @@
 //   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of Collective Communication Operations in
 //   MPICH, IJHPCA 19(1), 2005.
 // Steps: ceil(log2 P) hops; one message sent, ceil(log2 P) received by the root. Bytes sent: the
-// blocks of the subtree. What a rank sends is a new piece, and encoded as such: no block is encoded
-// twice by the same rank. Scratch: the blocks of the subtree, the own one first.
+// blocks of the subtree. With a codec each block is a frame and a message of its own, encoded by its
+// rank, passed on as it is and decoded by the root. Scratch: the blocks of the subtree, the own one
+// first.
 #include "algos/algorithm.hpp"
 #include "algos/binomial_tree.hpp"
 #include "algos/schedule_builder.hpp"
@@ -29,10 +30,10 @@ Schedule build(const Shape& shape, int rank) {
   if (!tree.is_root()) builder.copy(mine, blocks.range(0, 1));
   for (int k = 0; k < tree.children(); ++k) {
     const int first = 1 << k;
-    builder.recv(tree.child(k), blocks.range(first, first + tree.descendants(k)));
+    builder.recv(tree.child(k), blocks.blocks(first, first + tree.descendants(k)));
   }
   if (!tree.is_root()) {
-    builder.send(blocks.range(0, tree.descendants()), tree.parent());
+    builder.send(blocks.blocks(0, tree.descendants()), tree.parent());
     return builder.finish();
   }
   builder.copy(mine, builder.output_block(rank));
@@ -47,8 +48,7 @@ double cost(const Shape& shape, double bytes, const CostModel& model) {
   // Half of the blocks pass through each level of the tree; the way through scratch is charged like
   // a reduction.
   return model.latency * doubling_rounds(shape.size) +
-         moved * (model.ratio * model.seconds_per_byte + model.reduce_per_byte) +
-         moved * doubling_rounds(shape.size) * model.codec_per_byte / 2;
+         moved * (model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
 }
 
 }  // namespace

@@ -15,6 +15,16 @@
 namespace uzip {
 namespace {
 
+std::vector<Slice> pieces_of(const Slice& whole, const std::vector<size_t>& lengths) {
+  if (lengths.empty()) return {whole};
+  std::vector<Slice> pieces;
+  for (size_t offset = whole.offset; size_t length : lengths) {
+    pieces.push_back({whole.slot, offset, length});
+    offset += length;
+  }
+  return pieces;
+}
+
 class Lowering {
  public:
   Lowering(const Schedule& schedule, const Shape& shape, int rank, bool split)
@@ -35,11 +45,13 @@ class Lowering {
   using Key = std::tuple<Slot, size_t, size_t>;
 
   void lower(const Step& step);
-  void send(const Step& step);
-  void receive(const Step& step);
+  void copy(const Step& step);
+  void send(const Slice& elements, int peer);
+  void receive(int peer, const Slice& elements);
   const Frame* find_frame(const Slice& elements);
   void remember_frame(const Slice& elements, const Slice& wire, const Slice& origin);
   void mark_changed(const Slice& elements);
+  uint32_t last_change(const Key& key);
   Key key_of(const Slice& elements) const;
 
   const Shape& shape_;
@@ -57,15 +69,18 @@ void Lowering::lower(const Step& step) {
     case Verb::kSend:
       if (step.src.length == 0) return builder_.signal(step.peer);
       if (shape_.share_host(rank_, step.peer)) return builder_.send(step.src, step.peer);
-      return send(step);
+      for (const Slice& piece : pieces_of(step.src, step.pieces)) send(piece, step.peer);
+      return;
     case Verb::kRecv:
       if (step.dst.length == 0) return builder_.await_signal(step.peer);
-      if (!shape_.share_host(rank_, step.peer)) return receive(step);
-      builder_.recv(step.peer, step.dst);
-      return mark_changed(step.dst);
+      if (shape_.share_host(rank_, step.peer)) {
+        builder_.recv(step.peer, step.dst);
+        return mark_changed(step.dst);
+      }
+      for (const Slice& piece : pieces_of(step.dst, step.pieces)) receive(step.peer, piece);
+      return;
     case Verb::kCopy:
-      builder_.copy(step.src, step.dst);
-      return mark_changed(step.dst);
+      return copy(step);
     case Verb::kReduce:
       builder_.reduce(step.sources, step.dst, step.average);
       return mark_changed(step.dst);
@@ -76,42 +91,58 @@ void Lowering::lower(const Step& step) {
   }
 }
 
-void Lowering::send(const Step& step) {
+// The frame of the source is one of the destination, too.
+void Lowering::copy(const Step& step) {
   const Frame* known = find_frame(step.src);
+  const Frame frame = known != nullptr ? *known : Frame();
+  builder_.copy(step.src, step.dst);
+  mark_changed(step.dst);
+  if (known != nullptr) remember_frame(step.dst, frame.wire, frame.origin);
+}
+
+void Lowering::send(const Slice& elements, int peer) {
+  const Frame* known = find_frame(elements);
   const bool fresh = known == nullptr;
   if (fresh) {
-    remember_frame(step.src, builder_.wire(step.src.length), step.src);
-    known = find_frame(step.src);
+    remember_frame(elements, builder_.wire(elements.length), elements);
+    known = find_frame(elements);
   }
   const Frame frame = *known;
   // The plain part leaves while the coded one is still being made, hence one part after the other.
   for (Part part : split_ ? std::vector{Part::kPlain, Part::kCoded} : std::vector{Part::kWhole}) {
-    if (fresh) builder_.encode(step.src, frame.wire, part);
-    builder_.send_wire(frame.wire, part, step.peer, frame.origin);
+    if (fresh) builder_.encode(elements, frame.wire, part);
+    builder_.send_wire(frame.wire, part, peer, frame.origin);
   }
 }
 
-void Lowering::receive(const Step& step) {
-  const Slice wire = builder_.wire(step.dst.length);
+void Lowering::receive(int peer, const Slice& elements) {
+  const Slice wire = builder_.wire(elements.length);
   if (split_) {
-    builder_.recv_wire(step.peer, wire, Part::kPlain);
-    builder_.recv_wire(step.peer, wire, Part::kCoded);
+    builder_.recv_wire(peer, wire, Part::kPlain);
+    builder_.recv_wire(peer, wire, Part::kCoded);
   } else {
-    builder_.recv_wire(step.peer, wire, Part::kWhole);
+    builder_.recv_wire(peer, wire, Part::kWhole);
   }
-  builder_.decode(wire, step.dst);
-  mark_changed(step.dst);
-  remember_frame(step.dst, wire, {});
+  builder_.decode(wire, elements);
+  mark_changed(elements);
+  remember_frame(elements, wire, {});
 }
 
 const Lowering::Frame* Lowering::find_frame(const Slice& elements) {
   const auto found = frames_.find(key_of(elements));
   if (found == frames_.end()) return nullptr;
-  const auto [slot, begin, end] = found->first;
-  uint32_t last_change = 0;
-  changed_[static_cast<size_t>(slot)].for_each(
-      begin, end, [&](uint32_t time) { last_change = std::max(last_change, time); });
-  return last_change <= found->second.time ? &found->second : nullptr;
+  // A raw frame is sent from the elements that it was encoded from, which may be others since a copy.
+  const Frame& frame = found->second;
+  const bool good = last_change(found->first) <= frame.time &&
+                    (frame.origin.length == 0 || last_change(key_of(frame.origin)) <= frame.time);
+  return good ? &frame : nullptr;
+}
+
+uint32_t Lowering::last_change(const Key& key) {
+  const auto [slot, begin, end] = key;
+  uint32_t last = 0;
+  changed_[static_cast<size_t>(slot)].for_each(begin, end, [&](uint32_t time) { last = std::max(last, time); });
+  return last;
 }
 
 void Lowering::remember_frame(const Slice& elements, const Slice& wire, const Slice& origin) {
@@ -131,7 +162,7 @@ Lowering::Key Lowering::key_of(const Slice& elements) const {
 }  // namespace
 
 Schedule lower_codec(const Schedule& schedule, const Shape& shape, int rank, bool split) {
-  return Lowering(schedule, shape, rank, split).finish();
+  return drop_unread(Lowering(schedule, shape, rank, split).finish(), shape, rank);
 }
 
 }  // namespace uzip

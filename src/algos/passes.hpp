@@ -9,6 +9,7 @@ namespace uzip {
 /// frame. A slice that is sent several times is encoded once; a frame that was received and whose
 /// elements have not changed since is forwarded as it is. Messages of no elements stay plain.
 /// Between ranks of one host (Shape::hosts) elements stay plain.
+/// Pieces of a message (Step::pieces) are frames of their own. What then fills scratch for nobody is dropped.
 /// `split`: frames are encoded, sent and received in two parts (split-send).
 Schedule lower_codec(const Schedule& schedule, const Shape& shape, int rank, bool split);
 
@@ -16,5 +17,8 @@ Schedule lower_codec(const Schedule& schedule, const Shape& shape, int rank, boo
 /// decode and reduce become one decode_reduce; of each reduction for one frame. The values, their
 /// order and the messages stay what they were; scratch that nobody uses any more is given up.
 Schedule fuse(const Schedule& schedule, const Shape& shape, int rank);
+
+/// Without the copies and decodings into scratch that no later step reads.
+Schedule drop_unread(Schedule schedule, const Shape& shape, int rank);
 
 }  // namespace uzip

@@ -61,6 +61,13 @@ std::string text_of(const Slice& slice) {
          std::to_string(slice.offset + slice.length) + ")";
 }
 
+// "scratch[0,12) in 4+8"
+std::string body_text(const Slice& body, const std::vector<size_t>& pieces) {
+  std::string text = text_of(body);
+  for (size_t i = 0; i < pieces.size(); ++i) text += (i == 0 ? " in " : "+") + std::to_string(pieces[i]);
+  return text;
+}
+
 std::string peer_text(const Step& step) {
   return "rank " + std::to_string(step.peer) + " #" + std::to_string(step.message);
 }
@@ -77,11 +84,11 @@ std::string print_step(const Step& step) {
   std::string verb = std::string(verb_name(step.verb)) + part_name(step.part) + " ";
   switch (step.verb) {
     case Verb::kSend:
-      return verb + text_of(step.src) +
+      return verb + body_text(step.src, step.pieces) +
              (step.origin.length > 0 ? " of " + text_of(step.origin) : "") + " -> " +
              peer_text(step);
     case Verb::kRecv:
-      return verb + peer_text(step) + " -> " + text_of(step.dst);
+      return verb + peer_text(step) + " -> " + body_text(step.dst, step.pieces);
     case Verb::kReduce:
     case Verb::kDecodeReduce:
       return verb + sources_text(step.sources) + " -> " + text_of(step.dst) +

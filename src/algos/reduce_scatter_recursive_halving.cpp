@@ -4,8 +4,9 @@
 //   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of Collective Communication Operations in
 //   MPICH, IJHPCA 19(1), 2005.
 // Steps: log2 P hops, one message each, and two more if P is no power of two. Bytes sent: all blocks
-// but one, the minimum; all blocks, or one, more if pairs were formed. The lower rank's operand
-// stands first on both sides.
+// but one, the minimum; all blocks, or one, more if pairs were formed. What a rank sends at a hop is
+// what it has reduced by then, a value that did not exist before, so it is encoded there, once, and
+// no frame could be passed on. The lower rank's operand stands first on both sides.
 // Blocks are collected in scratch, so that every message is one slice. Scratch: all blocks, and half
 // of them for the first half that arrives, a quarter for the next, ...; all once more in a pair.
 #include "algos/algorithm.hpp"
@@ -28,9 +29,13 @@ Schedule build(const Shape& shape, int rank) {
   }
 
   const Slice all = builder.scratch(shape.total());  // reduced so far, in rank order
-  for (int r = 0; r < shape.size; ++r) {
-    const Slice block = builder.input_block(r);
-    builder.copy(block, {Slot::kScratch, all.offset + block.offset, block.length});
+  // Beginning with the own block, so that all ranks do the same as seen from where they stand.
+  for (int i = 0; i < ranks.active; ++i) {
+    const int number = ranks.number_of(rank) ^ i;
+    for (int r = ranks.first_rank_of(number); r < ranks.first_rank_of(number + 1); ++r) {
+      const Slice block = builder.input_block(r);
+      builder.copy(block, {Slot::kScratch, all.offset + block.offset, block.length});
+    }
   }
   if (ranks.is_extra(rank)) {
     builder.send(all, rank + 1);

@@ -3,8 +3,9 @@
 //   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of Collective Communication Operations in
 //   MPICH, IJHPCA 19(1), 2005.
 // Steps: ceil(log2 P) hops; ceil(log2 P) messages sent by the root. Bytes sent: the blocks of the
-// subtree but the own one. What a rank sends is a part of what it received, and encoded as such.
-// Scratch: the blocks of the subtree, the own one first.
+// subtree but the own one. With a codec each block is a frame and a message of its own, encoded by
+// the root, passed on as it is and decoded by its rank. Scratch: the blocks of the subtree, the own
+// one first.
 #include "algos/algorithm.hpp"
 #include "algos/binomial_tree.hpp"
 #include "algos/schedule_builder.hpp"
@@ -30,12 +31,12 @@ Schedule build(const Shape& shape, int rank) {
       builder.copy(builder.input_block(tree.rank_at(i)), blocks.range(i, i + 1));
     }
   } else {
-    builder.recv(tree.parent(), blocks.range(0, tree.descendants()));
+    builder.recv(tree.parent(), blocks.blocks(0, tree.descendants()));
   }
   // The child with the largest subtree first: its blocks have the longest way to go.
   for (int k = tree.children() - 1; k >= 0; --k) {
     const int first = 1 << k;
-    builder.send(blocks.range(first, first + tree.descendants(k)), tree.child(k));
+    builder.send(blocks.blocks(first, first + tree.descendants(k)), tree.child(k));
   }
   builder.copy(tree.is_root() ? builder.input_block(rank) : blocks.range(0, 1),
                builder.output_block(rank));
@@ -47,8 +48,7 @@ double cost(const Shape& shape, double bytes, const CostModel& model) {
   // Half of the blocks pass through each level of the tree; the way through scratch is charged like
   // a reduction.
   return model.latency * doubling_rounds(shape.size) +
-         moved * (model.ratio * model.seconds_per_byte + model.reduce_per_byte) +
-         moved * doubling_rounds(shape.size) * model.codec_per_byte / 2;
+         moved * (model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
 }
 
 }  // namespace

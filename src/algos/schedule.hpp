@@ -54,6 +54,8 @@ struct Step {
   Slice dst{};           ///< all but kSend
   Slice origin{};  ///< kSend of a wire place encoded here: the elements it was encoded from, which
                    ///< must stay unchanged until sent (a raw frame is sent from there); else empty
+  std::vector<size_t> pieces{};  ///< kSend, kRecv of elements: lengths of the pieces that the slice is made of. With a
+                                 ///< codec each is a frame and a message of its own. Empty: one piece
   std::vector<Slice> sources{};        ///< kReduce, kDecodeReduce
   std::vector<uint32_t> depends_on{};  ///< steps that must have finished, ascending
 };

@@ -17,6 +17,20 @@ namespace {
 // constant.
 constexpr size_t kPruneEdges = 64;
 
+// Adjacent slices as one, and the lengths of those that are not empty.
+std::pair<Slice, std::vector<size_t>> join(std::span<const Slice> pieces) {
+  Slice whole;
+  std::vector<size_t> lengths;
+  for (const Slice& piece : pieces) {
+    if (piece.length == 0) continue;
+    if (lengths.empty()) whole = {piece.slot, piece.offset, 0};
+    assert(piece.slot == whole.slot && piece.offset == whole.offset + whole.length);
+    whole.length += piece.length;
+    lengths.push_back(piece.length);
+  }
+  return {whole, std::move(lengths)};
+}
+
 }  // namespace
 
 struct ScheduleBuilder::State {
@@ -130,6 +144,18 @@ void ScheduleBuilder::send(Slice src, int peer) {
 
 void ScheduleBuilder::recv(int peer, Slice dst) {
   if (dst.length > 0) state_->add_message({.verb = Verb::kRecv, .peer = peer, .dst = dst});
+}
+
+void ScheduleBuilder::send(std::span<const Slice> pieces, int peer) {
+  auto [whole, lengths] = join(pieces);
+  if (lengths.size() < 2) return send(whole, peer);
+  state_->add_message({.verb = Verb::kSend, .peer = peer, .src = whole, .pieces = std::move(lengths)});
+}
+
+void ScheduleBuilder::recv(int peer, std::span<const Slice> pieces) {
+  auto [whole, lengths] = join(pieces);
+  if (lengths.size() < 2) return recv(peer, whole);
+  state_->add_message({.verb = Verb::kRecv, .peer = peer, .dst = whole, .pieces = std::move(lengths)});
 }
 
 void ScheduleBuilder::copy(Slice src, Slice dst) {

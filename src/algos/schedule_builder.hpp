@@ -20,6 +20,10 @@ class ScheduleBuilder {
 
   void send(Slice src, int peer);
   void recv(int peer, Slice dst);
+  /// Several adjacent slices of one buffer in one message; with a codec, in a message and a frame for each, so that what
+  /// came from elsewhere is passed on as it is. Both ends name pieces of the same lengths.
+  void send(std::span<const Slice> pieces, int peer);
+  void recv(int peer, std::span<const Slice> pieces);
   void copy(Slice src, Slice dst);
   /// dst = sources in this order; `last`: the value is complete (AVG divides here).
   void reduce(std::span<const Slice> sources, Slice dst, bool last);

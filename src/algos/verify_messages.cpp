@@ -58,7 +58,7 @@ Status match_messages(Ensemble& ensemble) {
     }
     const Step& send = ensemble.step(sends[i].id);
     const Step& receive = ensemble.step(receives[i].id);
-    if (send.src.length != receive.dst.length || send.part != receive.part ||
+    if (send.src.length != receive.dst.length || send.part != receive.part || send.pieces != receive.pieces ||
         (send.src.slot == Slot::kWire) != (receive.dst.slot == Slot::kWire)) {
       return ensemble.fault(receives[i].id, "does not fit " + ensemble.name(sends[i].id));
     }

@@ -32,6 +32,7 @@ class StructureCheck {
  private:
   const char* check_dependencies(uint32_t number) const;
   const char* check_fields(const Step& step) const;
+  const char* check_pieces(const Step& step) const;
   const char* check_write(const Slice& slice) const;
   const char* check_elements(const Slice& slice) const;
   const char* check_wire(const Slice& slice) const;
@@ -113,7 +114,19 @@ const char* StructureCheck::check_fields(const Step& step) const {
   if (step.origin.length > 0 && !(step.verb == Verb::kSend && step.src.slot == Slot::kWire)) {
     return "only a frame that is sent has an origin";
   }
-  return nullptr;
+  return step.pieces.empty() ? nullptr : check_pieces(step);
+}
+
+const char* StructureCheck::check_pieces(const Step& step) const {
+  const Slice& body = step.verb == Verb::kSend ? step.src : step.dst;
+  if ((step.verb != Verb::kSend && step.verb != Verb::kRecv) || body.slot == Slot::kWire)
+    return "only messages of elements have pieces";
+  size_t left = body.length;
+  for (size_t length : step.pieces) {
+    if (length == 0 || length > left) return "pieces that do not make up the slice";
+    left -= length;
+  }
+  return left > 0 || step.pieces.size() == 1 ? "pieces that do not make up the slice" : nullptr;
 }
 
 const char* StructureCheck::check_elements(const Slice& slice) const {

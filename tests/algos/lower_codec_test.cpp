@@ -19,11 +19,12 @@ const Shape kShape{Coll::kAllreduce, 3, {4, 4, 4}, false};
 Slice input(size_t offset, size_t length) { return {Slot::kInput, offset, length}; }
 Slice output(size_t offset, size_t length) { return {Slot::kOutput, offset, length}; }
 
-// The steps that make values: compression must not change the bits of a result.
+// The steps that make values: compression must not change the bits of a result. Copies into scratch may go where frames
+// are passed on.
 std::vector<Step> local_steps(const Schedule& schedule) {
   std::vector<Step> steps;
   for (Step step : schedule.steps) {
-    if (step.verb != Verb::kCopy && step.verb != Verb::kReduce) continue;
+    if (step.verb != Verb::kReduce && (step.verb != Verb::kCopy || step.dst.slot == Slot::kScratch)) continue;
     step.depends_on.clear();
     steps.push_back(step);
   }
@@ -90,6 +91,66 @@ TEST(LowerCodec, EncodesAChangedArrivalAgain) {
   EXPECT_EQ(schedule.steps[4].verb, Verb::kEncode);
   EXPECT_EQ(schedule.steps[5].src, schedule.steps[4].dst);
   EXPECT_EQ(schedule.steps[5].origin, output(0, 4));
+}
+
+Slice scratch(size_t offset, size_t length) { return {Slot::kScratch, offset, length}; }
+
+// A rank of a tree: what comes from one side goes on to the other, its own block in front.
+TEST(LowerCodec, PassesPiecesOnAsTheyAre) {
+  ScheduleBuilder builder(kShape, 1);
+  builder.scratch(9);
+  builder.copy(input(0, 2), scratch(0, 2));
+  builder.recv(0, std::array{scratch(2, 3), scratch(5, 0), scratch(5, 4)});
+  builder.send(std::array{scratch(0, 2), scratch(2, 3), scratch(5, 4)}, 2);
+  const Schedule plain = builder.finish();
+  ASSERT_EQ(plain.steps.size(), 3u);
+  EXPECT_EQ(plain.steps[1].pieces, (std::vector<size_t>{3, 4}));
+  EXPECT_EQ(plain.steps[2].src, scratch(0, 9));
+  const Schedule schedule = lower_codec(plain, kShape, 1, false);
+  EXPECT_EQ(schedule.wire_elements, (std::vector<size_t>{3, 4, 2}));
+  EXPECT_EQ(count_steps(schedule, Verb::kSend), 3u);
+  EXPECT_EQ(count_steps(schedule, Verb::kEncode), 1u);
+  EXPECT_EQ(count_steps(schedule, Verb::kDecode), 0u);  // nobody looks at the elements
+  EXPECT_EQ(count_steps(schedule, Verb::kCopy), 1u);    // is encoded
+}
+
+TEST(LowerCodec, KnowsTheFrameOfACopy) {
+  ScheduleBuilder builder(kShape, 1);
+  builder.scratch(8);
+  builder.recv(0, scratch(0, 4));
+  builder.copy(scratch(0, 4), scratch(4, 4));
+  builder.send(scratch(4, 4), 2);
+  builder.copy(scratch(4, 4), output(0, 4));
+  const Schedule schedule = lowered(builder);
+  EXPECT_EQ(count_steps(schedule, Verb::kEncode), 0u);
+  EXPECT_EQ(count_steps(schedule, Verb::kDecode), 1u);
+  EXPECT_EQ(count_steps(schedule, Verb::kCopy), 2u);
+
+  // A raw frame would be sent from where it was encoded, where there is something else by then.
+  ScheduleBuilder changed(kShape, 1);
+  changed.scratch(4);
+  changed.copy(input(0, 4), output(0, 4));
+  changed.send(output(0, 4), 0);
+  changed.copy(output(0, 4), scratch(0, 4));
+  changed.copy(input(4, 4), output(0, 4));
+  changed.send(scratch(0, 4), 2);
+  EXPECT_EQ(count_steps(lowered(changed), Verb::kEncode), 2u);
+}
+
+TEST(DropUnread, KeepsWhatIsReadBeforeItIsOverwritten) {
+  ScheduleBuilder builder(kShape, 1);
+  builder.scratch(4);
+  builder.copy(input(0, 4), scratch(0, 4));   // read in part by the next one
+  builder.copy(scratch(1, 1), output(0, 1));
+  builder.copy(input(4, 4), scratch(0, 4));   // read by nobody
+  builder.copy(input(0, 4), scratch(0, 4));   // sent
+  builder.send(scratch(0, 4), 0);
+  builder.copy(input(2, 2), scratch(0, 2));   // read by nobody
+  const Schedule schedule = drop_unread(builder.finish(), kShape, 1);
+  ASSERT_EQ(schedule.steps.size(), 4u);
+  EXPECT_EQ(schedule.steps[2].src, input(0, 4));
+  EXPECT_EQ(schedule.steps[2].depends_on, (std::vector<uint32_t>{1}));
+  EXPECT_EQ(schedule.scratch_elements, 4u);
 }
 
 TEST(LowerCodec, OverlappingSlicesHaveFramesOfTheirOwn) {

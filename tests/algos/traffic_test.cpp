@@ -115,12 +115,7 @@ const Row kRows[] = {
     {Coll::kReduceScatter, "ring", all_blocks_but_one},
     {Coll::kAllgather, "two_shot", own_block_to_all},
     {Coll::kAllgather, "ring", own_block_to_all},
-    {Coll::kAllgather, "bruck",
-     [](const Rank& r) {
-       // A last hop of one block sends the own one again.
-       const size_t again = r.P > 2 && r.P == (size_t{1} << (r.hops() - 1)) + 1 ? 1 : 0;
-       return Traffic{r.hops(), r.n / r.P * (r.P - 1), r.hops() - again, r.hops()};
-     }},
+    {Coll::kAllgather, "bruck", own_block_to_all},
     {Coll::kBarrier, "dissemination", [](const Rank& r) { return Traffic{r.hops(), 0, 0, 0}; }},
     {Coll::kBcast, "scatter_allgather",
      [](const Rank& r) {
@@ -163,8 +158,8 @@ const Row kRows[] = {
      }},
     {Coll::kGather, "binomial",
      [](const Rank& r) {
-       const size_t sends = r.is_root() ? 0 : 1;
-       return Traffic{sends, sends * r.descendants() * r.n / r.P, sends, r.children()};
+       if (r.is_root()) return Traffic{0, 0, 0, r.P - 1};
+       return Traffic{r.descendants(), r.descendants() * r.n / r.P, 1, 0};
      }},
     {Coll::kScatter, "direct",
      [](const Rank& r) {
@@ -173,8 +168,8 @@ const Row kRows[] = {
      }},
     {Coll::kScatter, "binomial",
      [](const Rank& r) {
-       const size_t passed_on = (r.descendants() - 1) * r.n / r.P;
-       return Traffic{r.children(), passed_on, r.children(), r.is_root() ? 0 : 1u};
+       const size_t passed_on = r.descendants() - 1;
+       return Traffic{passed_on, passed_on * r.n / r.P, r.is_root() ? r.P - 1 : 0, r.is_root() ? 0 : 1u};
      }},
     {Coll::kAlltoall, "pairwise", all_blocks_but_one},
     {Coll::kAlltoallv, "pairwise", all_blocks_but_one},
@@ -182,7 +177,7 @@ const Row kRows[] = {
      [](const Rank& r) {
        size_t blocks = 0;  // one for each one bit of each distance
        for (size_t distance = 1; distance < r.P; ++distance) blocks += static_cast<size_t>(std::popcount(distance));
-       return Traffic{r.hops(), blocks * r.n / r.P, r.hops(), r.hops()};
+       return Traffic{blocks, blocks * r.n / r.P, r.P - 1, r.P - 1};
      }},
     {Coll::kScan, "linear", pipeline},
     {Coll::kExscan, "linear", pipeline},
@@ -237,6 +232,21 @@ TEST_P(TrafficTest, IsWhatTheFileSays) {
         }
       }
     }
+  }
+}
+
+// Without a codec, what takes the same hop shares a message.
+TEST(TrafficOfPieces, IsOneMessageAHop) {
+  const auto messages = [](Coll coll, const char* name, int rank) {
+    return count_traffic(build_schedule(*find_algorithm(coll, name), even_shape(coll, 12, 10), Form::kPlain, rank), false)
+        .messages;
+  };
+  for (int rank = 0; rank < 12; ++rank) {
+    const Rank r{12, static_cast<size_t>(rank), 120};
+    EXPECT_EQ(messages(Coll::kAllgather, "bruck", rank), r.hops());
+    EXPECT_EQ(messages(Coll::kAlltoall, "bruck", rank), r.hops());
+    EXPECT_EQ(messages(Coll::kGather, "binomial", rank), r.is_root() ? 0u : 1u);
+    EXPECT_EQ(messages(Coll::kScatter, "binomial", rank), r.children());
   }
 }
 

@@ -201,6 +201,14 @@ TEST(Verify, FindsFaultsOfFrames) {
   expect([](auto& steps) { steps[1].dst.offset = 9; }, "a wire place that does not exist");
 }
 
+TEST(Verify, FindsWrongPieces) {
+  expect_fault([](auto& s) { s[0].steps[0].pieces = {1, 2}; }, "pieces that do not make up the slice");
+  expect_fault([](auto& s) { s[0].steps[0].pieces = {4}; }, "pieces that do not make up the slice");
+  expect_fault([](auto& s) { s[0].steps[2].pieces = {1, 3}; }, "only messages of elements have pieces");
+  expect_fault([](auto& s) { s[0].steps[0].pieces = {1, 3}; }, "does not fit rank 0 step 0");
+  EXPECT_TRUE(verify(exchange([](auto& s) { s[0].steps[0].pieces = s[1].steps[1].pieces = {1, 3}; }), kTwoRanks, 1, 1).ok());
+}
+
 TEST(Verify, LooksAtTheOrderOfRanks) {
   // Each rank takes its own elements first: right for sums, not for what is not commutative.
   const std::vector<Schedule> own_first = exchange([](auto&) {});
