@@ -13,9 +13,11 @@
   X(reduce_scatter_two_shot)          \
   X(reduce_scatter_ring)              \
   X(reduce_scatter_recursive_halving) \
+  X(reduce_scatter_hierarchical)      \
   X(allgather_two_shot)               \
   X(allgather_ring)                   \
   X(allgather_bruck)                  \
+  X(allgather_hierarchical)           \
   X(barrier_dissemination)            \
   X(bcast_scatter_allgather)          \
   X(bcast_binomial)                   \
@@ -24,6 +26,7 @@
   X(reduce_two_shot)                  \
   X(reduce_binomial)                  \
   X(reduce_chain)                     \
+  X(reduce_hierarchical)              \
   X(gather_direct)                    \
   X(gather_binomial)                  \
   X(scatter_direct)                   \

@@ -4,6 +4,7 @@
 #include "algos/schedule.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 namespace uzip {
@@ -12,15 +13,11 @@ class HostGroups {
  public:
   /// Hosts in the order of their first ranks. Without hosts in the shape all ranks are on one.
   explicit HostGroups(const Shape& shape) {
-    std::vector<int> names;
+    std::unordered_map<int, size_t> numbers;
     for (int rank = 0; rank < shape.size; ++rank) {
       const int name = shape.hosts.empty() ? 0 : shape.hosts[static_cast<size_t>(rank)];
-      const auto known = std::find(names.begin(), names.end(), name);
-      const size_t host = static_cast<size_t>(known - names.begin());
-      if (known == names.end()) {
-        names.push_back(name);
-        members_.emplace_back();
-      }
+      const size_t host = numbers.try_emplace(name, members_.size()).first->second;
+      if (host == members_.size()) members_.emplace_back();
       host_of_.push_back(static_cast<int>(host));
       local_rank_.push_back(static_cast<int>(members_[host].size()));
       members_[host].push_back(rank);
@@ -34,6 +31,10 @@ class HostGroups {
   /// The ranks of a host, ascending.
   const std::vector<int>& members(int host) const { return members_[static_cast<size_t>(host)]; }
   int member(int host, int local_rank) const { return members(host)[static_cast<size_t>(local_rank)]; }
+  /// Who on `host` deals with the block of `rank`; on the rank's own host, the rank itself.
+  int handler(int host, int rank) const {
+    return member(host, local_rank(rank) % static_cast<int>(members(host).size()));
+  }
   int smallest() const {
     size_t size = members_[0].size();
     for (const auto& ranks : members_) size = std::min(size, ranks.size());

@@ -60,6 +60,11 @@ Traffic two_hops(const Rank& r) { return {2 * (r.P - 1), 2 * r.n / r.P * (r.P - 
 Traffic all_blocks_but_one(const Rank& r) { return {r.P - 1, r.n / r.P * (r.P - 1), r.P - 1, r.P - 1}; }
 Traffic own_block_to_all(const Rank& r) { return {r.P - 1, r.n / r.P * (r.P - 1), 1, r.P - 1}; }
 
+Traffic two_hops_to_root(const Rank& r) {
+  if (r.is_root()) return {r.P - 1, r.n / r.P * (r.P - 1), r.P - 1, 2 * (r.P - 1)};
+  return {r.P, r.n, r.P, r.P - 1};
+}
+
 Traffic recursive_doubling(const Rank& r) {
   if (r.is_folded()) return {1, r.n, 1, 1};
   const size_t sends = r.active_hops() + (r.stands_for_two() ? 1 : 0);
@@ -112,10 +117,12 @@ const Row kRows[] = {
        return Traffic{hops + folded, r.n - kept + folded * block, hops + folded, hops + folded};
      }},
     {Coll::kReduceScatter, "two_shot", all_blocks_but_one},
+    {Coll::kReduceScatter, "hierarchical", all_blocks_but_one},  // on one host
     {Coll::kReduceScatter, "ring", all_blocks_but_one},
     {Coll::kAllgather, "two_shot", own_block_to_all},
     {Coll::kAllgather, "ring", own_block_to_all},
     {Coll::kAllgather, "bruck", own_block_to_all},
+    {Coll::kAllgather, "hierarchical", own_block_to_all},  // on one host
     {Coll::kBarrier, "dissemination", [](const Rank& r) { return Traffic{r.hops(), 0, 0, 0}; }},
     {Coll::kBcast, "scatter_allgather",
      [](const Rank& r) {
@@ -136,11 +143,8 @@ const Row kRows[] = {
        if (r.is_root()) return Traffic{r.P * (r.P - 1), r.n * (r.P - 1), r.P, 0};
        return Traffic{0, 0, 0, r.P};
      }},
-    {Coll::kReduce, "two_shot",
-     [](const Rank& r) {
-       if (r.is_root()) return Traffic{r.P - 1, r.n / r.P * (r.P - 1), r.P - 1, 2 * (r.P - 1)};
-       return Traffic{r.P, r.n, r.P, r.P - 1};
-     }},
+    {Coll::kReduce, "two_shot", two_hops_to_root},
+    {Coll::kReduce, "hierarchical", two_hops_to_root},  // on one host
     {Coll::kReduce, "binomial",
      [](const Rank& r) {
        const size_t sends = r.is_root() ? 0 : 1;
@@ -254,8 +258,8 @@ TEST(TrafficOfPieces, IsOneMessageAHop) {
 TEST(TrafficBetweenHosts, IsEncodedOnceAndNothingElseIs) {
   constexpr size_t kHosts = 3, kLocal = 4;
   const size_t n = 120 * kHosts * kLocal;
-  for (Coll coll : {Coll::kAllreduce, Coll::kBcast}) {
-    Shape shape = even_shape(coll, static_cast<int>(kHosts * kLocal), n);
+  for (Coll coll : {Coll::kAllreduce, Coll::kBcast, Coll::kReduce, Coll::kReduceScatter, Coll::kAllgather}) {
+    Shape shape = even_shape(coll, static_cast<int>(kHosts * kLocal), is_of_vectors(coll) ? n : n / kHosts / kLocal);
     for (int rank = 0; rank < shape.size; ++rank) shape.hosts.push_back(rank / static_cast<int>(kLocal));
     const Algorithm& algorithm = *find_algorithm(coll, "hierarchical");
     for (int rank = 0; rank < shape.size; ++rank) {
@@ -278,7 +282,18 @@ TEST(TrafficBetweenHosts, IsEncodedOnceAndNothingElseIs) {
       const bool leads = rank % static_cast<int>(kLocal) == 0;
       const Traffic reduced{2 * (kHosts - 1), 2 * share / kHosts * (kHosts - 1), kHosts, 2 * (kHosts - 1)};
       const Traffic copied{children * ranks, children * n, rank == 0 ? ranks : 0, leads && rank > 0 ? ranks : 0};
-      EXPECT_EQ(between, coll == Coll::kAllreduce ? reduced : copied) << coll_name(coll) << ", rank " << rank;
+      // Of the root's host only the root gets more: the pieces that other hosts have reduced.
+      const size_t others = kHosts - 1, piece = share / kHosts, to_root = rank < static_cast<int>(kLocal) ? 0 : 1;
+      const Traffic to_root_only{others + to_root, (others + to_root) * piece, others + to_root,
+                                 others + (rank == 0 ? others * kLocal : 0)};
+      const Traffic scattered{others, others * piece, others, others};
+      const Traffic gathered{others, others * piece, 1, others};
+      const Traffic expected = coll == Coll::kAllreduce       ? reduced
+                               : coll == Coll::kBcast         ? copied
+                               : coll == Coll::kReduce        ? to_root_only
+                               : coll == Coll::kReduceScatter ? scattered
+                                                              : gathered;
+      EXPECT_EQ(between, expected) << coll_name(coll) << ", rank " << rank;
     }
   }
 }
