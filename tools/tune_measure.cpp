@@ -320,47 +320,6 @@ TunedLink measure_link(const World& world, bool* busy) {
   return link;
 }
 
-std::vector<TunedCodec> measure_codecs(const std::vector<DataType>& types) {
-  constexpr size_t kBytes = 512 << 10;
-  constexpr int kCalls = 15;
-  std::vector<TunedCodec> speeds;
-  const Codec* codec = find_codec("lev");
-  for (DataType type : types) {
-    if (!codec || !is_float(type) || !codec->supports(type)) continue;
-    const size_t count = kBytes / datatype_size(type);
-    std::vector<std::byte> src(kBytes), dst(kBytes);
-    perf::sample_pattern({perf::DataKind::kGauss, ""}, *perf::find_element_type(datatype_info(type).name), count)
-        .fill(src.data(), 0, count);
-    const EncodedSizes bound = codec->bound(type, count);
-    std::vector<std::byte> body(std::max(bound.plain + bound.coded, kBytes));
-    CodecScratch scratch;
-    for (CodecLevel level : {CodecLevel::kFastest, CodecLevel::kBalanced, CodecLevel::kSmallest}) {
-      FrameHeader header;
-      std::vector<double> encoding, decoding;
-      for (int i = 0; i < kCalls; ++i) {
-        const auto start = Clock::now();
-        const bool done = codec->encode(type, level, src.data(), count, body, scratch, header).ok();
-        encoding.push_back(seconds_since(start));
-        if (!done || header.codec == kCodecRaw) break;
-        const std::span<const std::byte> all(body);
-        const auto middle = Clock::now();
-        if (!codec->decode(header, all.first(header.plain_bytes), all.subspan(header.plain_bytes, header.coded_bytes),
-                           dst, scratch)
-                 .ok())
-          break;
-        decoding.push_back(seconds_since(middle));
-      }
-      if (decoding.empty()) continue;
-      speeds.push_back({{codec, level},
-                        type,
-                        kBytes / std::max(typical(encoding), 1e-9),
-                        kBytes / std::max(typical(decoding), 1e-9),
-                        static_cast<double>(header.plain_bytes + header.coded_bytes) / kBytes});
-    }
-  }
-  return speeds;
-}
-
 void measure_calls(const World& world, LinkClass link, const TuneOptions& options, TuningTable* table,
                    const std::function<void(const std::string&)>& tell) {
   CostModel model;

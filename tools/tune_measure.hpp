@@ -30,9 +30,6 @@ LinkClass link_class_of(const perf::World& world);
 /// much that something else must be going on here. Collective.
 TunedLink measure_link(const perf::World& world, bool* busy);
 
-/// Every codec, level and type, on this rank's core.
-std::vector<TunedCodec> measure_codecs(const std::vector<DataType>& types);
-
 /// Finds the best way of each call, for sizes from some hundred bytes, eight times larger each, until the time is used
 /// up. Adds to choices and tried of `table`, on rank 0 what counts. `tell` is called on rank 0 before each size.
 /// Collective; throws perf::Failure.

@@ -2,6 +2,7 @@
 // explains a choice. Started like any parallel program.
 #include "../perf/failure.hpp"
 #include "../perf/together.hpp"
+#include "comm/codec_speed.hpp"
 #include "comm/tuning_file.hpp"
 #include "tune_explain.hpp"
 #include "tune_measure.hpp"
@@ -39,6 +40,10 @@ Measures links, codecs and collectives, and writes the table from which the libr
   -h, --help          this text
 See uzip_tune(1).
 )";
+
+/// How much a codec is measured on: some frames of a network's pieces, in cache.
+constexpr size_t kCodedBytes = 512 << 10;
+constexpr int kCodings = 15;
 
 struct Options {
   TuneOptions tune;
@@ -216,7 +221,7 @@ int tune(const perf::World& world, const Options& options, const Config& config)
   table.machine = describe_machine();
   bool busy = false;
   table.links[static_cast<size_t>(link)] = measure_link(world, &busy);
-  table.codecs = measure_codecs(options.tune.types);
+  table.codecs = measure_codec_speeds(options.tune.types, kCodedBytes, kCodings);
   if (world.is_root()) {
     const TunedLink& measured = table.link(link);
     std::printf("%s, %d ranks, link %s: latency %.2f us, %.4g GB/s a rank\n", table.machine.c_str(), world.ranks(),

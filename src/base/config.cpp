@@ -68,6 +68,8 @@ constexpr std::array kRows = {
     Row{"UZIP_TUNING_FILE",
         TextForm{&Config::tuning_file, "a file that uzip_tune wrote, auto or none", false}, kOwnChoice,
         "measured choices; auto: this user's own, if uzip_tune was run on this machine"},
+    Row{"UZIP_CALIBRATE", SwitchForm{&Config::calibrate}, kMustMatch,
+        "measure the network at the first large call, if no tuning table knows it"},
 
     Row{"UZIP_TIMEOUT", SecondsForm{&Config::timeout}, kOwnChoice,
         "a call that has waited for so long warns and names the missing ranks; 0: never"},

@@ -31,6 +31,8 @@ struct Config {
 
   std::string tuning_file = "auto"; ///< UZIP_TUNING_FILE: a table that uzip_tune wrote, auto (the user's cache) or none
 
+  bool calibrate = true;            ///< UZIP_CALIBRATE: measure the network at the first large call
+
   // Waiting.
   double timeout = 60;     ///< UZIP_TIMEOUT, seconds after which a waiting call warns
   double timeout_limit = 0;///< UZIP_TIMEOUT_LIMIT, seconds after which it fails with UZIP_ERR_TIMEOUT; 0 = never

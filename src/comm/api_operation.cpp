@@ -9,7 +9,7 @@ namespace uzip {
 Result<Operation> Operation::persistent(uzip_comm_t comm, CommunicatorHandle& handle, CollArgs&& args) {
   Operation operation(handle.engine, nullptr);
   operation.persistent_ = std::make_unique<Persistent>();
-  UZIP_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, handle.comm->plan_for(args));
+  UZIP_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, handle.comm->plan_for(args, true));
   args.counts = {};  // the plan has them
   args.neighbors = nullptr;
   operation.call_ = handle.engine->acquire();

@@ -134,6 +134,7 @@ const char* call_name(CallKind kind) {
     case CallKind::kScan: return "scan";
     case CallKind::kExscan: return "exscan";
     case CallKind::kNeighborAlltoallV: return "neighbor_alltoallv";
+    case CallKind::kAgreement: return "its first large collective";
   }
   return "unknown call";
 }

@@ -40,6 +40,7 @@ enum class CallKind : uint8_t {
   kScan = 17,
   kExscan = 18,
   kNeighborAlltoallV = 32,
+  kAgreement = 33,  ///< not a user's: see Communicator::start_vote()
 };
 /// "allreduce"; "unknown call" for a value that is not one.
 const char* call_name(CallKind kind);
@@ -48,7 +49,7 @@ inline bool is_point_to_point(CallKind kind) { return kind == CallKind::kSend ||
 inline bool is_reduction(CallKind kind) {
   return kind == CallKind::kAllreduce || kind == CallKind::kReduceScatter ||
          kind == CallKind::kReduceScatterV || kind == CallKind::kReduce || kind == CallKind::kScan ||
-         kind == CallKind::kExscan;
+         kind == CallKind::kExscan || kind == CallKind::kAgreement;
 }
 /// The v forms whose counts all ranks know.
 inline bool has_counts(CallKind kind) {
@@ -105,6 +106,7 @@ struct CollArgs {
   const uzip_neighbors_t* neighbors = nullptr;  ///< as `counts`
   CallOptions options;
   uzip_coll_info_t* info = nullptr;
+  bool announced = false;  ///< the others know whether this rank waits for it, see calibrate_before()
 };
 
 /// Who makes the call: what validation needs to know of the communicator.

@@ -5,6 +5,7 @@
 #include "comm/user_op.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
 #include <set>
 
@@ -63,16 +64,18 @@ Communicator::~Communicator() {
     if (request) request->detach();
   while (!receives_.empty()) receives_.back()->detach();
   while (!sends_.empty()) sends_.back()->detach();
+  for (const auto& vote : votes_) engine_.release(vote->request);
   for (HeldMessage& message : held_) engine_.discard(message.incoming);
 }
 
 // ---- Starting calls --------------------------------------------------------------------------------------
 
-Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& args) {
+Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& args, bool persistent) {
   const std::span<const size_t> sent = args.pairs ? std::span(args.pairs->sent.counts) : args.counts;
   const std::span<const size_t> received = args.pairs ? std::span(args.pairs->received.counts) : std::span<const size_t>();
+  const bool calibrated = calibration() && !persistent && !is_point_to_point(args.kind);
   const auto matches = [&](const CallShape& shape) {
-    return shape.kind == args.kind && shape.count == args.count && shape.type == args.type &&
+    return shape.kind == args.kind && shape.calibrated == calibrated && shape.count == args.count && shape.type == args.type &&
            shape.in_place == args.in_place && shape.ordered == is_ordered(args) &&
            shape.user_defined == (args.user_op != nullptr) && shape.root == args.root &&
            shape.options == args.options && std::ranges::equal(shape.counts, sent) &&
@@ -87,7 +90,7 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   }
   const int ranks = is_point_to_point(args.kind) ? 1 : size();
   CallShape shape{args.kind, args.type, args.in_place, is_ordered(args), ranks, args.count, {sent.begin(), sent.end()},
-                  {received.begin(), received.end()}, args.root, {}, args.options, args.user_op != nullptr};
+                  {received.begin(), received.end()}, args.root, {}, args.options, args.user_op != nullptr, calibrated};
   if (args.neighbors) shape.neighborhood = Neighborhood::read(*args.neighbors);
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
@@ -116,6 +119,7 @@ Result<Request*> Communicator::start(CollArgs&& args, std::shared_ptr<PreparedPl
 
 Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan) {
   if (!health_.ok()) return health_.with_context(call_name(args.kind));
+  if (!args.announced && calibration_due(args)) UZIP_RETURN_IF_ERROR(start_vote(false).status());
   CallStamp stamp;
   stamp.coll = static_cast<uint8_t>(args.kind == CallKind::kRecv ? CallKind::kSend : args.kind);
   stamp.op = op_in_stamp(args);
@@ -133,6 +137,33 @@ Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<Pr
     start_collective(request, std::move(args), std::move(plan), stamp);
   }
   return Status();
+}
+
+bool Communicator::calibration_due(const CollArgs& args) {
+  if (!needs_all_ranks(args.kind) || !selector_.lacks_calibration() || size() == 1) return false;
+  if (!is_float(args.type) || args.options.codec.codec || !find_codec("lev")->supports(args.type)) return false;
+  if (tuned_bytes(args.kind, args.count, datatype_size(args.type), size()) < kCalibratedBytes) return false;
+  return std::has_single_bit(++large_calls_);
+}
+
+Result<const CalibrationVote*> Communicator::start_vote(bool waits) {
+  std::erase_if(votes_, [this](const auto& vote) {
+    if (!vote->request->done()) return false;
+    engine_.release(vote->request);
+    return true;
+  });
+  auto vote = std::make_unique<CalibrationVote>();
+  vote->mine = std::byte{waits};
+  CollArgs args;
+  args.kind = CallKind::kAgreement;
+  args.type = UZIP_UINT8;
+  args.op = UZIP_MIN;
+  args.src = &vote->mine;
+  args.dst = &vote->least;
+  args.count = 1;
+  UZIP_ASSIGN_OR_RETURN(vote->request, start(std::move(args)));
+  votes_.push_back(std::move(vote));
+  return votes_.back().get();
 }
 
 void Communicator::start_collective(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan,

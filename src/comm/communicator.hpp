@@ -3,6 +3,7 @@
 
 #include "base/config.hpp"
 #include "base/status.hpp"
+#include "comm/calibration.hpp"
 #include "comm/coll_args.hpp"
 #include "comm/message_head.hpp"
 #include "comm/request.hpp"
@@ -17,6 +18,12 @@
 namespace uzip {
 
 class Engine;
+
+/// One rank's part in finding out whether all ranks wait for a large call.
+struct CalibrationVote {
+  std::byte mine{}, least{};  ///< 1: waits; of all ranks, when the request is done
+  Request* request = nullptr;
+};
 
 class Communicator {
  public:
@@ -35,7 +42,8 @@ class Communicator {
   CallContext context() const { return {rank_, size(), defaults_}; }
 
   /// How such a call is carried out: the same plan for all that differ in buffers, peers and operations only.
-  Result<std::shared_ptr<PreparedPlan>> plan_for(const CollArgs& args);
+  /// `persistent`: calls may be made of it at any time, so it must not depend on what came before on this rank.
+  Result<std::shared_ptr<PreparedPlan>> plan_for(const CollArgs& args, bool persistent = false);
   /// Starts a call. The request belongs to the engine; give it back with Engine::release().
   Result<Request*> start(CollArgs&& args);
   Result<Request*> start(CollArgs&& args, std::shared_ptr<PreparedPlan> plan);
@@ -43,6 +51,18 @@ class Communicator {
   Status start(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan);
   /// Lets calls of this plan in this request allocate nothing from now on, until Request::unreserve().
   Status reserve(Request& request, const std::shared_ptr<PreparedPlan>& plan);
+
+  // Calibration. The large collectives of a communicator are the same on all ranks, and in the same order; so all come to
+  // the same answer, and vote at the same time: before the first, second, fourth, ... until there is a calibration.
+  /// To be asked once for each call before it is started: whether the ranks vote now.
+  bool calibration_due(const CollArgs& args);
+  /// The vote belongs to the communicator, which frees votes that are done when the next one starts.
+  Result<const CalibrationVote*> start_vote(bool waits);
+  const std::shared_ptr<const Calibration>& calibration() const { return selector_.calibration(); }
+  /// From now on for all collectives that this rank plans. At the same place among its calls on all ranks.
+  void set_calibration(std::shared_ptr<const Calibration> calibration) { selector_.set_calibration(std::move(calibration)); }
+  /// By rank, if some share a host and others don't; else empty.
+  const std::vector<int>& hosts() const { return selector_.hosts(); }
 
   /// Why no call can succeed any more (a process died), or success.
   const Status& health() const { return health_; }
@@ -105,6 +125,8 @@ class Communicator {
   std::vector<uint32_t> numbers_;
   CallOptions defaults_[kCollCount];
   Selector selector_;
+  uint64_t large_calls_ = 0;  ///< since there has been need for a calibration
+  std::vector<std::unique_ptr<CalibrationVote>> votes_;
   ScheduleCache schedules_;
   std::vector<std::shared_ptr<PreparedPlan>> plans_;  ///< of the last shapes of calls
   size_t next_plan_ = 0;                              ///< to be replaced next

@@ -60,6 +60,7 @@ class Engine final : public TransportSink {
   /// The table that all ranks have agreed on, or nullptr; to be set before the first communicator is made.
   void set_tuning(std::shared_ptr<const TuningTable> tuning) { tuning_ = std::move(tuning); }
   const std::shared_ptr<const TuningTable>& tuning() const { return tuning_; }
+  int codec_threads() const { return codec_threads_; }
   Transport& transport() { return *transport_; }
   Executor& executor() { return *executor_; }
   BufferPool& buffers() { return buffers_; }

@@ -11,8 +11,17 @@
 namespace uzip {
 namespace {
 
-/// Runs one internal collective to its end, `limit` seconds at most (0: no limit).
-Status run(CommunicatorHandle& handle, const uzip_coll_args_t& call, double limit) {
+/// What each rank tells the others in a split. Sizes and byte order are those of the wire.
+struct SplitRecord {
+  int32_t color;
+  int32_t key;
+  uint32_t number;  ///< of the new communicator, at this rank
+  int32_t rank;     ///< in the parent
+};
+
+}  // namespace
+
+Status run_internal(CommunicatorHandle& handle, const uzip_coll_args_t& call, double limit) {
   UZIP_ASSIGN_OR_RETURN(CollArgs args, validate_collective(call, handle.comm->context()));
   std::unique_lock lock(handle.engine->mutex());
   UZIP_ASSIGN_OR_RETURN(Request* const request, handle.comm->start(std::move(args)));
@@ -32,16 +41,6 @@ uzip_coll_args_t internal_call(uzip_coll_t coll, const void* src, void* dst, siz
   call.dtype = UZIP_UINT8;
   return call;
 }
-
-/// What each rank tells the others in a split. Sizes and byte order are those of the wire.
-struct SplitRecord {
-  int32_t color;
-  int32_t key;
-  uint32_t number;  ///< of the new communicator, at this rank
-  int32_t rank;     ///< in the parent
-};
-
-}  // namespace
 
 Result<CommunicatorHandle> create_world(Bootstrap& bootstrap, const Config& config) {
   UZIP_RETURN_IF_ERROR(check_agreement(bootstrap, config));
@@ -84,7 +83,7 @@ Result<CommunicatorHandle> split(CommunicatorHandle& parent, int color, int key)
   }
   const SplitRecord mine{std::max(color, -1), key, child.number, comm.rank()};
   std::vector<SplitRecord> all(static_cast<size_t>(comm.size()));
-  const Status status = run(parent, internal_call(UZIP_ALLGATHER, &mine, all.data(), sizeof mine),
+  const Status status = run_internal(parent, internal_call(UZIP_ALLGATHER, &mine, all.data(), sizeof mine),
                             engine.config().timeout_limit);
   std::lock_guard lock(engine.mutex());
   if (!status.ok() || color < 0) {
@@ -109,6 +108,7 @@ Result<CommunicatorHandle> split(CommunicatorHandle& parent, int color, int key)
     numbers.push_back(record.number);
   }
   child.comm = std::make_unique<Communicator>(engine, rank, std::move(processes), std::move(numbers));
+  child.comm->set_calibration(comm.calibration());
   engine.set_communicator(child.number, child.comm.get());
   return child;
 }
@@ -119,7 +119,7 @@ void leave(CommunicatorHandle& handle) {
     // After the barrier nobody needs anything from this rank any more, except what is still under way.
     const Config& config = handle.engine->config();
     const double limit = config.timeout_limit > 0 ? config.timeout_limit : config.timeout;
-    status = run(handle, internal_call(UZIP_BARRIER, nullptr, nullptr, 0), limit);
+    status = run_internal(handle, internal_call(UZIP_BARRIER, nullptr, nullptr, 0), limit);
     if (!status.ok()) log(LogLevel::kWarn, "freeing a communicator: %s", status.message().c_str());
   }
   std::unique_lock lock(handle.engine->mutex());

@@ -26,6 +26,10 @@ Result<CommunicatorHandle> create_world(std::shared_ptr<Engine> engine);
 /// Partition of a communicator: this process's part, or one without `comm` for color < 0. Collective.
 Result<CommunicatorHandle> split(CommunicatorHandle& parent, int color, int key);
 
+/// A collective of the library's own on bytes; and how one is run to its end, in `limit` seconds at most (0: no limit).
+uzip_coll_args_t internal_call(uzip_coll_t coll, const void* src, void* dst, size_t bytes);
+Status run_internal(CommunicatorHandle& handle, const uzip_coll_args_t& call, double limit);
+
 /// Leaves: waits for the others (unless one failed), then frees. Collective.
 void leave(CommunicatorHandle& handle);
 

@@ -28,6 +28,7 @@ struct CallShape {
   Neighborhood neighborhood;    ///< neighbor_alltoallv only; this rank's own
   CallOptions options;
   bool user_defined = false;    ///< the operation is the program's: it takes elements, not frames
+  bool calibrated = false;     ///< a collective that comes after the communicator's calibration, on all ranks
 
   bool operator==(const CallShape&) const = default;
 };

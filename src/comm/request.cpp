@@ -252,7 +252,7 @@ CallStamp Request::expected_stamp(int rank) const {
 
 std::string Request::describe() const {
   std::string text = call_name(args_.kind);
-  if (args_.kind == CallKind::kBarrier) return text;
+  if (args_.kind == CallKind::kBarrier || args_.kind == CallKind::kAgreement) return text;
   text += " of " + std::to_string(args_.count) + " " + datatype_info(args_.type).name;
   if (is_reduction(args_.kind)) text += std::string(" (") + uzip_op_name(args_.op) + ")";
   if (args_.kind == CallKind::kSend) text += " to rank " + std::to_string(args_.peer);
@@ -272,7 +272,7 @@ std::string describe_call(const CallStamp& stamp) {
   if (kind == CallKind::kNeighborAlltoallV)
     return text + (stamp.count == UINT64_MAX ? " without a block from one to the other"
                                              : " with a block of " + std::to_string(stamp.count) + " elements");
-  if (kind == CallKind::kBarrier) return text;
+  if (kind == CallKind::kBarrier || kind == CallKind::kAgreement) return text;
   text += " of " + std::to_string(stamp.count) + " elements";
   const auto op = static_cast<ReduceOp>(stamp.op);
   const char* user_op = stamp.op == kUserOpInStamp          ? "user-defined, commutative"

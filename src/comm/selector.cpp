@@ -1,5 +1,6 @@
 #include "comm/selector.hpp"
 
+#include "comm/codec_speed.hpp"
 #include "comm/message_head.hpp"
 
 #include <algorithm>
@@ -73,6 +74,26 @@ bool Selector::worth_coding(const CallShape& shape, size_t threshold) const {
   return share * datatype_size(shape.type) >= threshold;
 }
 
+const TunedLink* Selector::tuned_network() const {
+  const bool known = tuning_ && tuning_->link(LinkClass::kNetwork).bandwidth > 0 && !tuning_->codecs.empty();
+  return known ? &tuning_->link(LinkClass::kNetwork) : nullptr;
+}
+
+bool Selector::lacks_calibration() const {
+  return config_.calibrate && !link_.shared_memory && !calibration_ && !tuned_network();
+}
+
+CodecChoice Selector::codec_for_link(const CallShape& shape) const {
+  CodecChoice choice;
+  if (const TunedLink* network = tuned_network()) {
+    choice = cheapest_codec(tuning_->codecs, shape.type, network->bandwidth, 0);
+  } else if (shape.calibrated && calibration_) {
+    choice = cheapest_codec(calibration_->codecs, shape.type, calibration_->bandwidth, calibration_->codec_threads);
+  }
+  if (!choice.codec) choice.codec = find_codec("lev");
+  return choice;
+}
+
 Status Selector::choose_codec(Plan& plan, const TunedCall* tuned) const {
   const CallShape& shape = plan.shape;
   CodecChoice choice = shape.options.codec;
@@ -80,7 +101,7 @@ Status Selector::choose_codec(Plan& plan, const TunedCall* tuned) const {
   // Shared memory moves bytes faster than any codec; on a network fewer bytes win.
   if (!choice.codec && !tuned && !link_.shared_memory &&
       worth_coding(shape, config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes))
-    choice.codec = find_codec("lev");
+    choice = codec_for_link(shape);
   if (!choice.codec || choice.codec->id == kCodecRaw || shape.kind == CallKind::kBarrier || !is_float(shape.type) ||
       !choice.codec->supports(shape.type))
     return Status();
@@ -224,12 +245,17 @@ Result<Plan> Selector::select(const CallShape& shape) const {
 std::string Selector::explain(const Plan& plan) const {
   const CallShape& shape = plan.shape;
   const TunedCall* measured = tuned(shape);
-  const char* codec_reason = shape.options.codec.codec ? "as asked"
-                             : measured && is_float(shape.type) ? "measured"
-                             : plan.codec              ? "fewer bytes on the network"
-                             : !is_float(shape.type)   ? "not floats"
-                             : link_.shared_memory     ? "shared memory is faster than any codec"
-                                                       : "too small to gain";
+  const bool knows_link = tuned_network() || (shape.calibrated && calibration_);
+  const bool large = worth_coding(shape, config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes);
+  const char* codec_reason = shape.options.codec.codec          ? "as asked"
+                             : !is_float(shape.type)            ? "not floats"
+                             : measured                         ? "measured"
+                             : link_.shared_memory              ? "shared memory is faster than any codec"
+                             : !plan.codec && !large            ? "too small to gain"
+                             : tuned_network()                  ? "fastest for the network that uzip_tune measured"
+                             : knows_link                       ? "fastest for the network as calibrated"
+                                                                : "fewer bytes on the network";
+  const std::string codec = plan.codec ? tuned_codec_name({plan.codec, plan.level}) : plan.codec_name();
   char line[400];
   int length = std::snprintf(line, sizeof line,
                 "%s %zu %s, %d ranks: algorithm %s (%s), codec %s (%s), %u round(s) of %zu elements a rank (%s), "
@@ -237,7 +263,7 @@ std::string Selector::explain(const Plan& plan) const {
                 call_name(shape.kind), shape.count, datatype_info(shape.type).name, shape.size,
                 plan.algorithm_name(), shape.options.algorithm ? "as asked"
                 : measured && plan.algorithm == measured->way.algorithm ? "measured" : "lowest predicted cost",
-                plan.codec_name(), codec_reason, plan.rounds, plan.chunk, shape.options.chunk_bytes ? "as asked"
+                codec.c_str(), codec_reason, plan.rounds, plan.chunk, shape.options.chunk_bytes ? "as asked"
                 : measured && measured->way.chunk_bytes ? "measured" : "usual", plan.window, plan.split_rounds);
   if (measured && length > 0 && static_cast<size_t>(length) < sizeof line)
     std::snprintf(line + length, sizeof line - static_cast<size_t>(length),

@@ -4,6 +4,7 @@
 
 #include "algos/algorithm.hpp"
 #include "base/config.hpp"
+#include "comm/calibration.hpp"
 #include "comm/plan.hpp"
 #include "comm/tuning_table.hpp"
 
@@ -31,6 +32,13 @@ class Selector {
            std::shared_ptr<const TuningTable> tuning = nullptr)
       : config_(config), link_(link), hosts_(std::move(hosts)), tuning_(std::move(tuning)) {}
 
+  /// Its network is slow enough to be worth knowing, and neither a table nor a calibration knows it.
+  bool lacks_calibration() const;
+  /// For calls whose shape says so (CallShape::calibrated); equal on all ranks.
+  void set_calibration(std::shared_ptr<const Calibration> calibration) { calibration_ = std::move(calibration); }
+  const std::shared_ptr<const Calibration>& calibration() const { return calibration_; }
+  const std::vector<int>& hosts() const { return hosts_; }
+
   /// A plan, or why there is none (an algorithm or codec that was asked for and can't do it).
   Result<Plan> select(const CallShape& shape) const;
 
@@ -39,6 +47,9 @@ class Selector {
 
  private:
   const TunedCall* tuned(const CallShape& shape) const;
+  /// By the speed of the network, where it is known: raw, or a codec and how hard it tries.
+  CodecChoice codec_for_link(const CallShape& shape) const;
+  const TunedLink* tuned_network() const;
   bool worth_coding(const CallShape& shape, size_t threshold) const;
   Status choose_codec(Plan& plan, const TunedCall* tuned) const;
   Status choose_rounds(Plan& plan, const TunedCall* tuned) const;
@@ -51,6 +62,7 @@ class Selector {
   LinkFacts link_;
   std::vector<int> hosts_;
   std::shared_ptr<const TuningTable> tuning_;
+  std::shared_ptr<const Calibration> calibration_;
 };
 
 }  // namespace uzip

@@ -193,6 +193,18 @@ std::string print_links(const TuningTable& table) {
   return text;
 }
 
+std::string print_codecs(const TuningTable& table) {
+  std::string text;
+  for (const TunedCodec& speed : table.codecs) {
+    char line[160];
+    std::snprintf(line, sizeof line, "codec %s %s encode %.4g decode %.4g ratio %.4g\n",
+                  tuned_codec_name(speed.codec).c_str(), datatype_info(speed.type).name, speed.encode, speed.decode,
+                  speed.ratio);
+    text += line;
+  }
+  return text;
+}
+
 std::string print_choices(const TuningTable& table) {
   std::string text;
   for (const TunedCall& call : table.choices) text += print_call("choice", call);
@@ -255,13 +267,7 @@ std::string TuningTable::print() const {
   std::string text = std::string(kFirstLine) + "\n# written by uzip_tune; docs/TUNING.md explains the lines\n";
   if (!machine.empty()) text += "machine " + machine.substr(0, kMostText - 10) + "\n";
   text += print_links(*this);
-  for (const TunedCodec& speed : codecs) {
-    char line[160];
-    std::snprintf(line, sizeof line, "codec %s %s encode %.4g decode %.4g ratio %.4g\n",
-                  tuned_codec_name(speed.codec).c_str(), datatype_info(speed.type).name, speed.encode, speed.decode,
-                  speed.ratio);
-    text += line;
-  }
+  text += print_codecs(*this);
   text += "# LINK CALL TYPE RANKS BYTES ALGORITHM CHUNK CODEC SPLIT SECONDS\n" + print_choices(*this);
   for (const TunedCall& call : tried) text += print_call("tried", call);
   return text;
@@ -284,7 +290,7 @@ const TunedCall* TuningTable::find(LinkClass link, CallKind kind, DataType type,
 
 uint64_t TuningTable::digest() const {
   Fnv1a hash;
-  hash.add(print_links(*this) + print_choices(*this));
+  hash.add(print_links(*this) + print_codecs(*this) + print_choices(*this));
   return hash.value() ? hash.value() : 1;
 }
 

@@ -62,6 +62,7 @@ const std::vector<std::string> kAllSet = {
     "UZIP_RANKS_PER_HOST=4",
     "UZIP_CODEC_THRESHOLD=12345",
     "UZIP_TUNING_FILE=/tmp/a table",
+    "UZIP_CALIBRATE=no",
     "UZIP_TIMEOUT=1.5",
     "UZIP_TIMEOUT_LIMIT=600",
     "UZIP_SPIN=0.25",

@@ -206,7 +206,7 @@ TEST(Selector, DoesWhatWasMeasured) {
   EXPECT_EQ(reduce->chunk * 2, 16384u);
   EXPECT_EQ(reduce->level, CodecLevel::kSmallest);
   EXPECT_EQ(reduce->split_rounds, 0u);
-  EXPECT_NE(selector.explain(*reduce).find("ring (measured), codec lev (measured)"), std::string::npos)
+  EXPECT_NE(selector.explain(*reduce).find("ring (measured), codec lev:smallest (measured)"), std::string::npos)
       << selector.explain(*reduce);
   const auto small = selector.select(shape_of(CallKind::kAllreduce, UZIP_BF16, 4, 10));
   EXPECT_STREQ(small->algorithm->name, "recursive_doubling");

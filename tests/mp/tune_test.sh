@@ -33,6 +33,20 @@ report "the table is used"
 traced UZIP_TUNING_FILE=none && grep -q 'allreduce 128 bf16, 2 ranks: ' "$work/err" && ! grep -q 'measured' "$work/err"
 report "and can be switched off"
 
+# calibrated ENVIRONMENT...: a large call of three ranks over tcp; what they found.
+calibrated() {
+  by_hand 3 env UZIP_UCX_TLS=tcp,self UZIP_COLL_TRACE=1 "$@" "$top_builddir/perf/allreduce" -d bf16 -b 1M -e 1M -n 1 -w 0 \
+    && all_right && sed -n 's/.* calibrated: \(.*\) measured in .* ms\(.*\)/\1\2/p' "$work/err" | sort | uniq -c
+}
+calibrated UZIP_TUNING_FILE=none >"$work/found" && grep -q '^ *3 .* GB/s a rank .*; bf16 ' "$work/found" &&
+  [ "$(wc -l <"$work/found")" -eq 1 ] && grep -q 'allreduce 524288 bf16, 3 ranks: .*as calibrated' "$work/err"
+report "without a table the ranks calibrate, and come to the same"
+calibrated UZIP_TUNING_FILE=none UZIP_CALIBRATE=no >"$work/found" && [ ! -s "$work/found" ]
+report "calibration can be switched off"
+calibrated A=B >"$work/found" && [ ! -s "$work/found" ] &&
+  grep -q 'allreduce 524288 bf16, 3 ranks: .*\(measured)\|that uzip_tune measured\)' "$work/err"
+report "a table that knows the network makes it unnecessary"
+
 echo 'uzipcoll-tuning 99' > "$work/other"
 traced UZIP_TUNING_FILE="$work/other" && [ "$(grep -c 'the tuning table is ignored' "$work/err")" -eq 2 ] &&
   ! grep -q '(measured)' "$work/err"
