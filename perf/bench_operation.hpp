@@ -50,6 +50,11 @@ enum class OperationKind {
   kHalo,
 };
 
+/// The root of rooted operations; -1, as nccl-tests write it, for the others.
+constexpr int root_of(OperationKind kind) {
+  return kind == OperationKind::kBcast || kind == OperationKind::kReduce ? 0 : -1;
+}
+
 struct Operation {
   OperationKind kind;
   const char* name;  ///< of the program

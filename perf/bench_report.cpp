@@ -134,7 +134,7 @@ void TableReport::note(const std::string& sentence) const {
 
 void TableReport::row(const Row& row) const {
   std::fprintf(out_, "%12zu  %12zu  %8s  %6s  %6d", row.size, row.count, row.type->name,
-               row.redop.c_str(), -1);
+               row.redop.c_str(), root_of(facts_.operation.kind));
   print_measured(out_, &row.out_of_place, facts_.options.percentiles);
   print_measured(out_, row.in_place ? &*row.in_place : nullptr);
   const Timing& timing = row.out_of_place.timing;
@@ -174,9 +174,9 @@ void CsvReport::begin() const {
 }
 
 void CsvReport::row(const Row& row) const {
-  std::fprintf(out_, "%s,%d,%s,%zu,%zu,%s,%s,-1", facts_.operation.name, facts_.ranks(),
+  std::fprintf(out_, "%s,%d,%s,%zu,%zu,%s,%s,%d", facts_.operation.name, facts_.ranks(),
                csv_field(to_string(facts_.options.data)).c_str(), row.size, row.count,
-               row.type->name, row.redop.c_str());
+               row.type->name, row.redop.c_str(), root_of(facts_.operation.kind));
   print_csv_measured(out_, &row.out_of_place);
   print_csv_measured(out_, row.in_place ? &*row.in_place : nullptr);
   const Timing& timing = row.out_of_place.timing;

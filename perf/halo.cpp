@@ -1,6 +1,6 @@
 // perf/halo: measures and checks the exchange of borders between neighbours. The ranks form a ring, each owns a part of
 // a domain, and sends the two borders of its part to the ranks before and after it.
-#include "bench_operation.hpp"
+#include "ring_messages.hpp"
 
 namespace {
 
@@ -30,26 +30,18 @@ perf::Layout layout(size_t count, int rank, int ranks) {
           .piece_distance = (from_after - from_before) * static_cast<ptrdiff_t>(count)};
 }
 
-double bus_factor(int) { return 1; }
-
 uzip_status_t run(const perf::Call& call) {
   const size_t border = call.count * uzip_dtype_size(call.type);
   const auto* out = static_cast<const std::byte*>(call.src);
   auto* in = static_cast<std::byte*>(call.dst);
-  const int down = before(call.rank, call.ranks), up = after(call.rank, call.ranks);
+  const int down = perf::rank_before(call), up = perf::rank_after(call);
   uzip_request_t requests[4] = {};
-  const auto receive = [&](std::byte* dst, int from, int tag, uzip_request_t* request) {
-    return uzip_irecv_options(dst, call.count, call.type, from, tag, call.comm, call.options, nullptr, request);
-  };
   // One info for both messages: their bytes are added up.
   uzip_coll_info_t other = {sizeof other, nullptr, nullptr, 0, 0, 0};
-  const auto send = [&](const std::byte* src, int to, int tag, uzip_coll_info_t* info, uzip_request_t* request) {
-    return uzip_isend_options(src, call.count, call.type, to, tag, call.comm, call.options, info, request);
-  };
-  uzip_status_t status = receive(in, down, kUp, &requests[0]);
-  if (status == UZIP_OK) status = receive(in + border, up, kDown, &requests[1]);
-  if (status == UZIP_OK) status = send(out, down, kDown, call.info, &requests[2]);
-  if (status == UZIP_OK) status = send(out + border, up, kUp, &other, &requests[3]);
+  uzip_status_t status = perf::start_receive(call, in, down, kUp, &requests[0]);
+  if (status == UZIP_OK) status = perf::start_receive(call, in + border, up, kDown, &requests[1]);
+  if (status == UZIP_OK) status = perf::start_send(call, out, down, kDown, call.info, &requests[2]);
+  if (status == UZIP_OK) status = perf::start_send(call, out + border, up, kUp, &other, &requests[3]);
   if (status != UZIP_OK) return status;
   status = uzip_waitall(4, requests, nullptr);
   if (call.info != nullptr) {
@@ -62,16 +54,8 @@ uzip_status_t run(const perf::Call& call) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return perf::bench_main({.kind = perf::OperationKind::kHalo,
-                           .name = "halo",
-                           .does = "exchanges borders with the ranks before and after",
-                           .reduces = false,
-                           .has_in_place = false,
-                           .has_algorithms = false,
-                           .same_everywhere = false,
-                           .count = count,
-                           .layout = layout,
-                           .bus_factor = bus_factor,
-                           .run = run},
+  return perf::bench_main(perf::message_operation(perf::OperationKind::kHalo, "halo",
+                                                  "exchanges borders with the ranks before and after", count, layout,
+                                                  run),
                           argc, argv);
 }

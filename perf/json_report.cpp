@@ -167,14 +167,15 @@ void write_measured(JsonWriter& json, const char* key, const Measured* measured)
   json.close('}');
 }
 
-void write_row(JsonWriter& json, const Row& row, uint64_t ranks) {
+void write_row(JsonWriter& json, const Row& row, const RunFacts& facts) {
+  const auto ranks = static_cast<uint64_t>(facts.ranks());
   const Timing& timing = row.out_of_place.timing;
   json.open(nullptr, '{');
   json.integer("size", row.size);
   json.integer("count", row.count);
   json.text("type", row.type->name);
   json.text("redop", row.redop);
-  json.text("root", "-1");
+  json.text("root", std::to_string(root_of(facts.operation.kind)));
   write_measured(json, "out_of_place", &row.out_of_place);
   write_measured(json, "in_place", row.in_place ? &*row.in_place : nullptr);
   json.text("algo", timing.algorithm);
@@ -219,7 +220,7 @@ void JsonReport::write(const RunFacts& facts, const std::vector<Row>& rows,
   json.close('}');
   write_config(json, facts);
   json.open("results", '[');
-  for (const Row& row : rows) write_row(json, row, static_cast<uint64_t>(facts.ranks()));
+  for (const Row& row : rows) write_row(json, row, facts);
   json.close(']');
   json.open("out_of_bounds", '{');
   json.integer("count", verdict.wrong);

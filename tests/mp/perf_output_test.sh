@@ -49,10 +49,15 @@ assert [int(r["size"]) for r in rows] == [1024, 65536]
 for row in rows:
     assert None not in row and None not in row.values()
     assert (row["program"], row["ranks"], row["data"], row["redop"]) == ("sendrecv", "2", "zeros", "none")
+    assert row["root"] == "-1"
     assert row["out_of_place_wrong"] == "0" and row["in_place_us"] == ""
     assert float(row["out_of_place_us"]) > 0 and int(row["wire_bytes"]) > 0
 END
 report "comma-separated values"
+
+by_hand 2 "$top_builddir/perf/bcast" $small -J "$work/bcast.json" && all_right && grep -q ' none  *0 ' "$work/out" &&
+  grep -q '"root": "0"' "$work/bcast.json" && ! grep -q '"root": "-1"' "$work/bcast.json"
+report "the root of rooted operations"
 
 by_hand 2 "$top_builddir/perf/allreduce" $small -c 0 && grep -q 'N/A' "$work/out" && all_right
 report "no check"
