@@ -24,21 +24,26 @@ std::string time_text(double seconds) {
   return text;
 }
 
+/// As a communicator has them: empty if no two ranks, or all, share one.
+std::vector<int> hosts_of(const ExplainedCall& call) {
+  std::vector<int> hosts;
+  const bool some = call.link == LinkClass::kNetwork && call.per_host > 1 && call.per_host < call.ranks;
+  for (int rank = 0; some && rank < call.ranks; ++rank) hosts.push_back(rank / call.per_host);
+  return hosts;
+}
+
 Shape whole_shape(const ExplainedCall& call) {
   Shape shape;
   shape.size = call.ranks;
   if (is_point_to_point(call.kind)) return shape;
   shape.coll = coll_of(call.kind);
+  shape.hosts = hosts_of(call);
   shape.counts = even_shares(call.bytes / datatype_size(call.type), call.ranks);
   return shape;
 }
 
 /// As the library predicts, and with what the codec costs and saves.
-double predict(const ExplainedCall& call, const TunedWay& way, const LinkFacts& link, const TuningTable* table) {
-  CostModel model;
-  model.latency = link.latency;
-  model.seconds_per_byte = 1 / link.bandwidth;
-  model.reduce_per_byte = 1 / 10e9;
+double predict(const ExplainedCall& call, const TunedWay& way, CostModel model, const TuningTable* table) {
   if (way.codec.codec && way.codec.codec->id != kCodecRaw) {
     model.ratio = 0.7;  // typical of bf16
     model.codec_per_byte = 2 / 8e9;
@@ -111,23 +116,25 @@ std::string table_text(std::vector<Candidate> list, const Plan& plan) {
 
 Result<std::string> explain(const ExplainedCall& call, const Config& config, std::shared_ptr<const TuningTable> table) {
   const LinkFacts link = link_facts(call.link == LinkClass::kShared, table.get());
-  const TunedCall* nearest = table ? table->find(call.link, call.kind, call.type, call.ranks, call.bytes) : nullptr;
+  const TunedCall* nearest = table ? table->find(call.link, call.kind, call.type, call.ranks, call.bytes,
+                                               is_point_to_point(call.kind) ? 1 : largest_host(hosts_of(call)))
+                                 : nullptr;
   CallShape shape;
   shape.kind = call.kind;
   shape.type = call.type;
   shape.size = is_point_to_point(call.kind) ? 1 : call.ranks;
   const bool blocks = tuned_bytes(call.kind, 1, 1, call.ranks) > 1;
   shape.count = call.bytes / datatype_size(call.type) / (blocks ? static_cast<size_t>(call.ranks) : 1);
-  const Selector selector(config, link, {}, table);
+  const Selector selector(config, link, hosts_of(call), table);
   UZIP_ASSIGN_OR_RETURN(const Plan plan, selector.select(shape));
 
   char head[240];
   std::snprintf(head, sizeof head, "link %s: latency %s, %.4g GB/s a rank (%s)\n", link_class_name(call.link),
-                time_text(link.latency).c_str(), link.bandwidth / 1e9,
+                time_text(link.latency).c_str(), link.bandwidth / 1e9 / largest_host(hosts_of(call)),
                 table && table->link(call.link).bandwidth > 0 ? "measured" : "typical, not measured");
   std::string text = head;
   std::vector<Candidate> list = candidates_of(call, table.get(), nearest);
-  for (Candidate& candidate : list) candidate.predicted = predict(call, candidate.way, link, table.get());
+  for (Candidate& candidate : list) candidate.predicted = predict(call, candidate.way, selector.cost_model(), table.get());
   if (nearest) {
     text += "measured for " + perf::format_bytes(nearest->bytes) + " bytes" +
             (nearest->bytes == call.bytes ? "" : ", the nearest size") + "\n";

@@ -15,6 +15,7 @@ struct ExplainedCall {
   DataType type = UZIP_BF16;
   size_t bytes = 0;  ///< see tuned_bytes()
   int ranks = 2;
+  int per_host = 1;  ///< ranks on each host, in a row; on a network
   LinkClass link = LinkClass::kNetwork;
 };
 

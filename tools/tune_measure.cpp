@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <optional>
 
 namespace uzip {
@@ -58,15 +59,14 @@ double of_rank_0(const World& world, double mine) {
 
 // ---- Calls ---------------------------------------------------------------------------------------------
 
-/// Every rank sends to the next one and receives from the one before it.
-uzip_status_t exchange(const World& world, const void* src, void* dst, size_t count, uzip_dtype_t type,
-                       const uzip_options_t& options) {
-  const int rank = world.rank(), ranks = world.ranks();
+/// Every rank sends to one and receives from one.
+uzip_status_t exchange(const World& world, std::pair<int, int> partners, const void* src, void* dst, size_t count,
+                       uzip_dtype_t type, const uzip_options_t& options) {
   uzip_request_t requests[2] = {UZIP_REQUEST_NULL, UZIP_REQUEST_NULL};
-  uzip_status_t status = uzip_irecv_options(dst, count, type, (rank + ranks - 1) % ranks, kTag, world.comm(), &options,
-                                            nullptr, &requests[0]);
+  uzip_status_t status = uzip_irecv_options(dst, count, type, partners.second, kTag, world.comm(), &options, nullptr,
+                                            &requests[0]);
   if (status != UZIP_OK) return status;
-  status = uzip_isend_options(src, count, type, (rank + 1) % ranks, kTag, world.comm(), &options, nullptr, &requests[1]);
+  status = uzip_isend_options(src, count, type, partners.first, kTag, world.comm(), &options, nullptr, &requests[1]);
   if (status != UZIP_OK) return status;
   return uzip_waitall(2, requests, nullptr);
 }
@@ -74,13 +74,18 @@ uzip_status_t exchange(const World& world, const void* src, void* dst, size_t co
 /// One call, in any way.
 class TunableCall {
  public:
-  TunableCall(const World& world, CallKind kind, DataType type, size_t bytes)
-      : world_(world), kind_(kind), type_(type) {
+  TunableCall(const World& world, const JobLinks& links, CallKind kind, DataType type, size_t bytes)
+      : world_(world),
+        partners_(calibration_partners(links.hosts, world.rank(), world.ranks())),
+        kind_(kind),
+        type_(type) {
     const size_t element = datatype_size(type), ranks = static_cast<size_t>(world.ranks());
     const bool blocks = tuned_bytes(kind, 1, 1, world.ranks()) > 1;
     count_ = std::max<size_t>(bytes / element / (blocks ? ranks : 1), 1);
-    src_.resize((kind == CallKind::kReduceScatter ? ranks : 1) * count_ * element);
-    dst_.resize((kind == CallKind::kAllgather ? ranks : 1) * count_ * element);
+    const auto one_of = [kind](std::initializer_list<CallKind> kinds) { return std::ranges::count(kinds, kind) > 0; };
+    using enum CallKind;
+    src_.resize((one_of({kReduceScatter, kAlltoall, kScatter}) ? ranks : 1) * count_ * element);
+    dst_.resize((one_of({kAllgather, kAlltoall, kGather}) ? ranks : 1) * count_ * element);
     const perf::ElementType& perf_type = *perf::find_element_type(datatype_info(type).name);
     const perf::Pattern pattern = perf::sample_pattern({perf::DataKind::kGauss, ""}, perf_type, src_.size() / element);
     pattern.fill(src_.data(), perf::sample_start(world.rank()), src_.size() / element);
@@ -117,11 +122,12 @@ class TunableCall {
 
  private:
   uzip_status_t run(const uzip_options_t& options) {
-    if (kind_ == CallKind::kSend) return exchange(world_, src_.data(), dst_.data(), count_, type_, options);
+    if (kind_ == CallKind::kSend) return exchange(world_, partners_, src_.data(), dst_.data(), count_, type_, options);
     uzip_coll_args_t args = {};
     args.struct_size = sizeof args;
     args.coll = coll();
-    args.src = kind_ == CallKind::kBcast && world_.rank() != args.root ? nullptr : src_.data();
+    const bool only_root_sends = kind_ == CallKind::kBcast || kind_ == CallKind::kScatter;
+    args.src = only_root_sends && world_.rank() != args.root ? nullptr : src_.data();
     args.dst = dst_.data();
     args.count = count_;
     args.dtype = type_;
@@ -136,11 +142,15 @@ class TunableCall {
       case CallKind::kAllgather: return UZIP_ALLGATHER;
       case CallKind::kBcast: return UZIP_BCAST;
       case CallKind::kReduce: return UZIP_REDUCE;
+      case CallKind::kAlltoall: return UZIP_ALLTOALL;
+      case CallKind::kGather: return UZIP_GATHER;
+      case CallKind::kScatter: return UZIP_SCATTER;
       default: return UZIP_ALLREDUCE;
     }
   }
 
   const World& world_;
+  std::pair<int, int> partners_;
   CallKind kind_;
   DataType type_;
   size_t count_;
@@ -154,12 +164,14 @@ class TunableCall {
 /// the same times.
 class Search {
  public:
-  Search(const World& world, LinkClass link, CallKind kind, DataType type, size_t bytes, double budget)
+  Search(const World& world, const JobLinks& links, const LinkFacts& facts, CallKind kind, DataType type, size_t bytes,
+         double budget)
       : world_(world),
-        selector_(config_, link_facts(link == LinkClass::kShared, nullptr)),
-        call_(world, kind, type, bytes),
+        selector_(config_, facts, links.hosts),
+        call_(world, links, kind, type, bytes),
         budget_(budget) {
-    best_.link = link;
+    best_.link = links.link;
+    best_.per_host = is_point_to_point(kind) ? 1 : largest_host(links.hosts);
     best_.kind = kind;
     best_.type = type;
     best_.ranks = is_point_to_point(kind) ? 2 : world.ranks();
@@ -167,13 +179,13 @@ class Search {
   }
 
   /// One step after another: algorithm, with and without codec; then chunk; then level; then split-send.
-  void run(const CostModel& model) {
+  void run() {
     const CodecChoice raw = {find_codec("raw"), CodecLevel::kBalanced};
     const Codec* lev = find_codec("lev");
     const bool large = best_.bytes >= kLargeBytes;
     const bool coded = large && lev && is_float(best_.type) && lev->supports(best_.type);
     std::vector<TunedWay> ways;
-    for (const Algorithm* algorithm : hopeful(model)) {
+    for (const Algorithm* algorithm : hopeful()) {
       add(ways, {algorithm, 0, raw, true});
       if (coded) add(ways, {algorithm, 0, {lev, CodecLevel::kBalanced}, true});
     }
@@ -196,11 +208,13 @@ class Search {
   const std::vector<TunedCall>& others() const { return others_; }
 
  private:
-  std::vector<const Algorithm*> hopeful(const CostModel& model) const {
+  std::vector<const Algorithm*> hopeful() const {
     if (is_point_to_point(best_.kind)) return {nullptr};
     Shape shape;
     shape.coll = coll_of(best_.kind);
     shape.size = world_.ranks();
+    shape.hosts = selector_.hosts();
+    const CostModel model = selector_.cost_model();
     const size_t elements = best_.bytes / datatype_size(best_.type);
     shape.counts = even_shares(elements, shape.size);
     const auto cost = [&](const Algorithm* a) { return a->cost(shape, static_cast<double>(best_.bytes), model); };
@@ -273,13 +287,20 @@ class Search {
   std::vector<TunedCall> others_;
 };
 
+/// Of what links_of() gathers; the last word of each rank says whether it may share memory.
+bool allowed_everywhere(const std::vector<uint64_t>& all, size_t words) {
+  for (size_t at = words - 1; at < all.size(); at += words)
+    if (all[at] == 0) return false;
+  return true;
+}
+
 std::string describe(CallKind kind, DataType type, size_t bytes) {
   return std::string(call_name(kind)) + " " + datatype_info(type).name + " " + std::to_string(bytes) + " bytes";
 }
 
 }  // namespace
 
-LinkClass link_class_of(const World& world) {
+JobLinks links_of(const World& world) {
   const auto setting = [](const char* name) { return std::getenv(name) ? std::string(std::getenv(name)) : ""; };
   std::string tls = setting("UZIP_UCX_TLS");
   if (tls.empty()) tls = setting("UCX_TLS");
@@ -288,12 +309,20 @@ LinkClass link_class_of(const World& world) {
   const auto halves = std::bit_cast<std::array<uint64_t, 2>>(host.boot);
   const uint64_t mine[] = {halves[0], halves[1], host.pid_namespace, host.ipc_namespace, host.user_namespace, allowed};
   const std::vector<uint64_t> all = world.gather(mine);
-  bool shared = true;
-  for (size_t i = 0; i < all.size(); ++i) shared &= all[i] == all[i % std::size(mine)] && all[std::size(mine) - 1] != 0;
-  return shared ? LinkClass::kShared : LinkClass::kNetwork;
+  JobLinks links;
+  std::map<std::vector<uint64_t>, int> hosts;
+  for (size_t at = 0; at < all.size(); at += std::size(mine)) {
+    std::vector<uint64_t> of_rank(all.begin() + static_cast<ptrdiff_t>(at), all.begin() + static_cast<ptrdiff_t>(at + std::size(mine)));
+    if (!allowed_everywhere(all, std::size(mine))) of_rank.push_back(at);  // each on its own
+    links.hosts.push_back(hosts.try_emplace(std::move(of_rank), static_cast<int>(hosts.size())).first->second);
+  }
+  links.link = hosts.size() == 1 ? LinkClass::kShared : LinkClass::kNetwork;
+  if (hosts.size() == 1 || hosts.size() == links.hosts.size()) links.hosts.clear();
+  return links;
 }
 
-TunedLink measure_link(const World& world, bool* busy) {
+TunedLink measure_link(const World& world, const JobLinks& links, bool* busy) {
+  const std::pair<int, int> partners = calibration_partners(links.hosts, world.rank(), world.ranks());
   uzip_options_t plain = UZIP_OPTIONS_INIT;
   plain.codec = "raw";
   double spread = 1;
@@ -303,7 +332,7 @@ TunedLink measure_link(const World& world, bool* busy) {
     for (int i = 0; i < calls; ++i) {
       if (bytes > 1000) world.barrier();
       const auto start = Clock::now();
-      perf::require(exchange(world, src.data(), dst.data(), bytes, UZIP_UINT8, plain), "sendrecv");
+      perf::require(exchange(world, partners, src.data(), dst.data(), bytes, UZIP_UINT8, plain), "sendrecv");
       times.push_back(seconds_since(start));
     }
     spread = slowest(world, quantile_of(times, 0.75) / quantile_of(times, 0.25));
@@ -315,17 +344,14 @@ TunedLink measure_link(const World& world, bool* busy) {
   *busy = spread > kBusy;
   constexpr size_t kBytes = 4 << 20;
   time_of(kBytes, 1);
-  link.bandwidth = kBytes / std::max(time_of(kBytes, 7), 1e-9);
+  link.bandwidth = largest_host(links.hosts) * kBytes / std::max(time_of(kBytes, 7), 1e-9);
   *busy |= spread > kBusy;
   return link;
 }
 
-void measure_calls(const World& world, LinkClass link, const TuneOptions& options, TuningTable* table,
+void measure_calls(const World& world, const JobLinks& links, const TuneOptions& options, TuningTable* table,
                    const std::function<void(const std::string&)>& tell) {
-  CostModel model;
-  model.latency = table->link(link).latency;
-  model.seconds_per_byte = 1 / table->link(link).bandwidth;
-  model.reduce_per_byte = 1 / 10e9;
+  const LinkFacts facts = link_facts(links.link == LinkClass::kShared, table);
   const double share = options.seconds / static_cast<double>(options.kinds.size() * options.types.size());
   for (CallKind kind : options.kinds) {
     for (DataType type : options.types) {
@@ -336,8 +362,8 @@ void measure_calls(const World& world, LinkClass link, const TuneOptions& option
         // All ways of a size, the fewest turns each, take eight times as long as those of the size before.
         if (last > 0 && used + last * kStep > share) break;
         if (world.is_root()) tell(describe(kind, type, bytes));
-        Search search(world, link, kind, type, bytes, share / 60);
-        search.run(model);
+        Search search(world, links, facts, kind, type, bytes, share / 60);
+        search.run();
         last = search.best().seconds * kFewestTurns * 16;
         std::erase_if(table->choices, [&](const TunedCall& old) { return old.same_call(search.best()); });
         std::erase_if(table->tried, [&](const TunedCall& old) { return old.same_call(search.best()); });

@@ -14,7 +14,8 @@ namespace uzip {
 
 /// What can be tuned.
 inline constexpr CallKind kTunableKinds[] = {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kAllgather,
-                                             CallKind::kBcast,     CallKind::kReduce,        CallKind::kSend};
+                                             CallKind::kBcast,     CallKind::kReduce,        CallKind::kAlltoall,
+                                             CallKind::kGather,    CallKind::kScatter,       CallKind::kSend};
 
 struct TuneOptions {
   std::vector<DataType> types;
@@ -23,17 +24,23 @@ struct TuneOptions {
   double seconds = 60;                ///< for all calls together, more or less
 };
 
-/// Whether the ranks share memory, as the library itself finds out. Collective.
-LinkClass link_class_of(const perf::World& world);
+/// Over what the ranks of a job talk, and which share a host.
+struct JobLinks {
+  LinkClass link = LinkClass::kShared;
+  std::vector<int> hosts;  ///< by rank, if some share one and others don't; else empty
+};
 
-/// Latency of a small message, and each rank's bandwidth while all of them send and receive. `busy`: times differ so
-/// much that something else must be going on here. Collective.
-TunedLink measure_link(const perf::World& world, bool* busy);
+/// As the library itself finds it out. Collective.
+JobLinks links_of(const perf::World& world);
+
+/// Latency of a small message, and the bandwidth while all ranks send and receive: of each, or on a network of each
+/// host's adapter. `busy`: times differ so much that something else must be going on here. Collective.
+TunedLink measure_link(const perf::World& world, const JobLinks& links, bool* busy);
 
 /// Finds the best way of each call, for sizes from some hundred bytes, eight times larger each, until the time is used
 /// up. Adds to choices and tried of `table`, on rank 0 what counts. `tell` is called on rank 0 before each size.
 /// Collective; throws perf::Failure.
-void measure_calls(const perf::World& world, LinkClass link, const TuneOptions& options, TuningTable* table,
+void measure_calls(const perf::World& world, const JobLinks& links, const TuneOptions& options, TuningTable* table,
                    const std::function<void(const std::string&)>& tell);
 
 }  // namespace uzip

@@ -6,6 +6,7 @@
 #include "comm/tuning_file.hpp"
 #include "tune_explain.hpp"
 #include "tune_measure.hpp"
+#include "tune_model.hpp"
 
 #include <getopt.h>
 #include <unistd.h>
@@ -29,13 +30,16 @@ constexpr const char* kUsage = R"(usage: mpirun -np N uzip_tune [options]
 Measures links, codecs and collectives, and writes the table from which the library chooses.
 
   -f, --file FILE     the table (UZIP_TUNING_FILE, or this user's cache)
-  --calls LIST        of allreduce,reduce_scatter,allgather,bcast,reduce,send (all)
+  --calls LIST        of allreduce,reduce_scatter,allgather,bcast,reduce,alltoall,gather,
+                      scatter,send (all)
   --types LIST        element types (bf16,fp32)
   --maxbytes N        largest call, K, M or G may follow (64M)
   --seconds S         for all calls together (60)
+  --model FILE        write a cost model of this machine for uzip_sched, too
   --launch HOW        auto, mpi, env or alone (auto)
   --explain           what would be done with a call, and what else was possible
   --ranks N           of that call (2)
+  --per-host N        of these, on each host of a network (1)
   --link NAME         shared: all ranks on one host; network (network)
   -h, --help          this text
 See uzip_tune(1).
@@ -49,6 +53,7 @@ struct Options {
   TuneOptions tune;
   ExplainedCall explained;
   std::string file;
+  std::string model;  ///< where to write one; "" for none
   perf::Launch launch = perf::Launch::kAuto;
   bool explain = false;
   bool help = false;
@@ -107,12 +112,13 @@ DataType parse_type(const char* option, const std::string& word) {
   refuse(option, word, allowed);
 }
 
-enum LongOnly { kCalls = 256, kTypes, kMaxBytes, kSeconds, kLaunch, kExplain, kRanks, kLink };
+enum LongOnly { kCalls = 256, kTypes, kMaxBytes, kSeconds, kLaunch, kExplain, kRanks, kPerHost, kLink, kModel };
 
 constexpr option kLongOptions[] = {
     {"file", required_argument, nullptr, 'f'},      {"calls", required_argument, nullptr, kCalls},
     {"types", required_argument, nullptr, kTypes},  {"maxbytes", required_argument, nullptr, kMaxBytes},
     {"seconds", required_argument, nullptr, kSeconds}, {"launch", required_argument, nullptr, kLaunch},
+    {"per-host", required_argument, nullptr, kPerHost}, {"model", required_argument, nullptr, kModel},
     {"explain", no_argument, nullptr, kExplain},    {"ranks", required_argument, nullptr, kRanks},
     {"link", required_argument, nullptr, kLink},    {"help", no_argument, nullptr, 'h'},
     {nullptr, 0, nullptr, 0},
@@ -134,6 +140,8 @@ void apply(Options& options, int code, const std::string& value) {
     case kSeconds: options.tune.seconds = parse_whole("--seconds", value, 1, 100000); break;
     case kExplain: options.explain = true; break;
     case kRanks: options.explained.ranks = parse_whole("--ranks", value, 2, 1 << 20); break;
+    case kPerHost: options.explained.per_host = parse_whole("--per-host", value, 1, 1 << 20); break;
+    case kModel: options.model = value; break;
     case kLink:
       if (value != "shared" && value != "network") refuse("--link", value, "shared network");
       options.explained.link = value == "shared" ? LinkClass::kShared : LinkClass::kNetwork;
@@ -171,6 +179,8 @@ Options parse_options(int argc, char** argv) {
     options.explained.kind = parse_kind("--explain", argv[optind]);
     options.explained.type = parse_type("--explain", argv[optind + 1]);
     options.explained.bytes = parse_bytes("--explain", argv[optind + 2]);
+    if (options.explained.per_host > options.explained.ranks)
+      refuse("--per-host", std::to_string(options.explained.per_host), "at most --ranks");
   } else if (words > 0 && !options.help) {
     throw Failure(kExitUsage, std::string("unexpected argument '") + argv[optind] + "'; uzip_tune -h lists all options");
   }
@@ -217,28 +227,35 @@ int tune(const perf::World& world, const Options& options, const Config& config)
     // Found out before anything is measured.
     if (Status status = write_tuning_file(path, table); !status.ok()) throw Failure(kExitUsage, status.message());
   });
-  const LinkClass link = link_class_of(world);
+  const JobLinks links = links_of(world);
+  const LinkClass link = links.link;
   table.machine = describe_machine();
   bool busy = false;
-  table.links[static_cast<size_t>(link)] = measure_link(world, &busy);
+  table.links[static_cast<size_t>(link)] = measure_link(world, links, &busy);
   table.codecs = measure_codec_speeds(options.tune.types, kCodedBytes, kCodings);
   if (world.is_root()) {
     const TunedLink& measured = table.link(link);
     std::printf("%s, %d ranks, link %s: latency %.2f us, %.4g GB/s a rank\n", table.machine.c_str(), world.ranks(),
-                link_class_name(link), measured.latency * 1e6, measured.bandwidth / 1e9);
+                link_class_name(link), measured.latency * 1e6, measured.bandwidth / 1e9 / largest_host(links.hosts));
     if (busy) {
       std::fputs("uzip_tune: times vary widely: this machine, or the network, is busy; run it again when it is not\n",
                  stderr);
     }
   }
-  measure_calls(world, link, options.tune, &table, [](const std::string& what) {
+  measure_calls(world, links, options.tune, &table, [](const std::string& what) {
     std::printf("%s\n", what.c_str());
     std::fflush(stdout);
   });
+  MachineModel model;
+  if (!options.model.empty()) model = measure_model(world, links, table);
   perf::do_together(world, [&] {
     if (!world.is_root()) return;
     if (Status status = write_tuning_file(path, table); !status.ok()) throw Failure(kExitWrong, status.message());
     std::printf("%zu choices in %s\n", table.choices.size(), path.c_str());
+    if (options.model.empty()) return;
+    if (Status status = write_text_file(options.model, model_text(model)); !status.ok())
+      throw Failure(kExitWrong, status.message());
+    std::printf("a cost model in %s\n", options.model.c_str());
   });
   return 0;
 }

@@ -64,6 +64,7 @@ bool measure_level(const Codec& codec, std::span<const std::byte> src, int calls
   speed->encode = bytes / encoding;
   speed->decode = bytes / decoding;
   speed->ratio = static_cast<double>(header.plain_bytes + header.coded_bytes) / bytes;
+  speed->plain = static_cast<double>(header.plain_bytes) / bytes;
   return true;
 }
 

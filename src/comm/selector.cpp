@@ -50,14 +50,13 @@ const TunedCall* Selector::tuned(const CallShape& shape) const {
   const int ranks = is_point_to_point(shape.kind) ? 2 : shape.size;
   const size_t bytes = tuned_bytes(shape.kind, shape.count, datatype_size(shape.type), ranks);
   return tuning_->find(link_.shared_memory ? LinkClass::kShared : LinkClass::kNetwork, shape.kind, shape.type, ranks,
-                       bytes);
+                       bytes, is_point_to_point(shape.kind) ? 1 : largest_host(hosts_));
 }
 
-/// Without the codec: the algorithm fixes the order of the reduction, and compression must not change the bits.
 CostModel Selector::cost_model() const {
   CostModel model;
   model.latency = link_.latency;
-  model.seconds_per_byte = 1 / link_.bandwidth;
+  model.seconds_per_byte = largest_host(hosts_) / link_.bandwidth;  // a rank's share of its host's adapter
   model.reduce_per_byte = 1 / 10e9;
   const LinkFacts local = link_facts(true, tuning_.get());
   model.local_latency = local.latency;
@@ -86,7 +85,7 @@ bool Selector::lacks_calibration() const {
 CodecChoice Selector::codec_for_link(const CallShape& shape) const {
   CodecChoice choice;
   if (const TunedLink* network = tuned_network()) {
-    choice = cheapest_codec(tuning_->codecs, shape.type, network->bandwidth, 0);
+    choice = cheapest_codec(tuning_->codecs, shape.type, network->bandwidth / largest_host(hosts_), 0);
   } else if (shape.calibrated && calibration_) {
     choice = cheapest_codec(calibration_->codecs, shape.type, calibration_->bandwidth, calibration_->codec_threads);
   }

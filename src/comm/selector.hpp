@@ -18,7 +18,7 @@ namespace uzip {
 struct LinkFacts {
   bool shared_memory = false;  ///< all ranks on one host
   double latency = 20e-6;      ///< seconds for a small message
-  double bandwidth = 1e9;      ///< bytes per second and rank
+  double bandwidth = 1e9;      ///< bytes per second and rank; of a network, which ranks of a host share, and host
 };
 
 /// As `tuning` says, which may be nullptr; what it does not know is typical of such links.
@@ -42,6 +42,10 @@ class Selector {
   /// A plan, or why there is none (an algorithm or codec that was asked for and can't do it).
   Result<Plan> select(const CallShape& shape) const;
 
+  /// What it predicts times by. Without the codec: the algorithm fixes the order of the reduction, and compression must
+  /// not change the bits.
+  CostModel cost_model() const;
+
   /// One line on what was chosen and why, for UZIP_COLL_TRACE.
   std::string explain(const Plan& plan) const;
 
@@ -56,7 +60,6 @@ class Selector {
   Status choose_rounds_of_pairs(Plan& plan, size_t bytes) const;
   Status choose_neighbor_rounds(Plan& plan) const;
   Status choose_algorithm(Plan& plan, const TunedCall* tuned) const;
-  CostModel cost_model() const;
 
   const Config& config_;
   LinkFacts link_;

@@ -107,8 +107,12 @@ Result<TuningTable> read_tuning_file(const std::string& path) {
 }
 
 Status write_tuning_file(const std::string& path, const TuningTable& table) {
+  return write_text_file(path, table.print());
+}
+
+Status write_text_file(const std::string& path, const std::string& text) {
   UZIP_RETURN_IF_ERROR(make_folders(path));
-  const std::string text = table.print(), fresh = path + "." + std::to_string(getpid());
+  const std::string fresh = path + "." + std::to_string(getpid());
   {
     const File file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (file.get() < 0) return failed("can't write it", fresh);

@@ -21,7 +21,8 @@ std::string tuning_path(const Config& config);
 /// UZIP_ERR_CONFIG in one sentence if it isn't a readable table. Never waits, whatever `path` is.
 Result<TuningTable> read_tuning_file(const std::string& path);
 
-/// Replaces the file at once; makes the folder if it isn't there.
+/// Replaces a file at once; makes the folder if it isn't there.
+Status write_text_file(const std::string& path, const std::string& text);
 Status write_tuning_file(const std::string& path, const TuningTable& table);
 
 /// The table of this rank, or nullptr: there is none, or it can't be used, which is logged in one line.

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <tuple>
 
 namespace uzip {
@@ -101,13 +102,17 @@ Status read_codec(std::string_view word, CodecChoice* codec) {
 Status read_call(const Words& words, TunedCall* call) {
   if (words.size() != 11)
     return error(UZIP_ERR_CONFIG, "%zu words instead of 11", words.size());
-  size_t ranks = 0, split = 0;
+  size_t ranks = 0, per_host = 1, split = 0;
   UZIP_RETURN_IF_ERROR(read_link(words[1], &call->link));
   UZIP_RETURN_IF_ERROR(read_kind(words[2], &call->kind));
   UZIP_RETURN_IF_ERROR(read_type(words[3], &call->type));
-  UZIP_RETURN_IF_ERROR(read_whole("number of ranks", words[4], 2, kMostRanks, &ranks));
+  const size_t slash = std::min(words[4].find('/'), words[4].size());
+  UZIP_RETURN_IF_ERROR(read_whole("number of ranks", words[4].substr(0, slash), 2, kMostRanks, &ranks));
+  if (slash < words[4].size())
+    UZIP_RETURN_IF_ERROR(read_whole("number of ranks on a host", words[4].substr(slash + 1), 1, ranks - 1, &per_host));
   UZIP_RETURN_IF_ERROR(read_whole("size", words[5], 1, kMostBytes, &call->bytes));
   call->ranks = static_cast<int>(ranks);
+  call->per_host = static_cast<int>(per_host);
   if (is_point_to_point(call->kind)) {
     if (words[6] != "-") return refuse("algorithm", words[6], "- for messages from one rank to another");
   } else {
@@ -172,9 +177,11 @@ Status read_line(std::string_view line, TuningTable* table) {
 }
 
 std::string print_call(const char* word, const TunedCall& call) {
+  const std::string ranks =
+      std::to_string(call.ranks) + (call.per_host > 1 ? "/" + std::to_string(call.per_host) : "");
   char line[320];
-  std::snprintf(line, sizeof line, "%s %s %s %s %d %zu %s %zu %s %d %.4g\n", word, link_class_name(call.link),
-                call_name(call.kind), datatype_info(call.type).name, call.ranks, call.bytes,
+  std::snprintf(line, sizeof line, "%s %s %s %s %s %zu %s %zu %s %d %.4g\n", word, link_class_name(call.link),
+                call_name(call.kind), datatype_info(call.type).name, ranks.c_str(), call.bytes,
                 call.way.algorithm ? call.way.algorithm->name : "-", call.way.chunk_bytes,
                 tuned_codec_name(call.way.codec).c_str(), call.way.split ? 1 : 0, call.seconds);
   return line;
@@ -221,6 +228,13 @@ std::string tuned_codec_name(const CodecChoice& choice) {
   return std::string(choice.codec->name) + kLevels[static_cast<size_t>(choice.level)];
 }
 
+int largest_host(const std::vector<int>& hosts) {
+  std::map<int, int> ranks;
+  int most = 1;
+  for (int host : hosts) most = std::max(most, ++ranks[host]);
+  return most;
+}
+
 CallKind tuned_kind(CallKind kind) {
   switch (kind) {
     case CallKind::kReduceScatterV: return CallKind::kReduceScatter;
@@ -254,7 +268,7 @@ Result<TuningTable> TuningTable::parse(std::string_view text) {
   }
   if (number == 0) return error(UZIP_ERR_CONFIG, "it is empty");
   const auto sort_key = [](const TunedCall& call) {
-    return std::tuple(call.link, call.kind, call.type, call.ranks, call.bytes);
+    return std::tuple(call.link, call.kind, call.type, call.ranks, call.per_host, call.bytes);
   };
   std::ranges::stable_sort(table.choices, {}, sort_key);
   const auto twice = std::ranges::adjacent_find(table.choices, &TunedCall::same_call);
@@ -273,12 +287,15 @@ std::string TuningTable::print() const {
   return text;
 }
 
-const TunedCall* TuningTable::find(LinkClass link, CallKind kind, DataType type, int ranks, size_t bytes) const {
+const TunedCall* TuningTable::find(LinkClass link, CallKind kind, DataType type, int ranks, size_t bytes,
+                                   int per_host) const {
   const auto exponent = [](size_t size) { return std::log2(static_cast<double>(std::max<size_t>(size, 1))); };
   const TunedCall* nearest = nullptr;
   double least = 0;
   for (const TunedCall& call : choices) {
-    if (call.link != link || call.kind != tuned_kind(kind) || call.type != type || call.ranks != ranks) continue;
+    if (call.link != link || call.kind != tuned_kind(kind) || call.type != type || call.ranks != ranks ||
+        call.per_host != per_host)
+      continue;
     const double distance = std::fabs(exponent(call.bytes) - exponent(bytes));
     if (nearest && distance >= least) continue;
     nearest = &call;

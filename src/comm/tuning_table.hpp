@@ -21,7 +21,7 @@ const char* link_class_name(LinkClass link);
 
 struct TunedLink {
   double latency = 0;    ///< seconds for a small message
-  double bandwidth = 0;  ///< bytes per second and rank, all ranks sending; 0: not measured
+  double bandwidth = 0;  ///< bytes per second, all ranks sending, of a rank or, on a network, of a host; 0: not measured
 };
 
 /// One core's speed, in bytes of elements per second, on random numbers of a normal distribution.
@@ -31,6 +31,7 @@ struct TunedCodec {
   double encode = 0;
   double decode = 0;
   double ratio = 1;  ///< bytes of the frame per byte of elements
+  double plain = 0;  ///< of these, per byte of elements, the plain part; not in the text, 0 if it was read
 };
 
 /// "raw", "lev:fastest": as parse_codec_choice() reads it. There must be a codec.
@@ -52,15 +53,20 @@ struct TunedCall {
   CallKind kind = CallKind::kAllreduce;  ///< see tuned_kind()
   DataType type = UZIP_BF16;
   int ranks = 2;     ///< 2 for point to point
+  int per_host = 1;  ///< ranks behind one adapter of a network, see largest_host()
   size_t bytes = 0;  ///< of the whole call, see tuned_bytes()
   TunedWay way;
   double seconds = 0;
 
   bool same_call(const TunedCall& other) const {
     return link == other.link && kind == other.kind && type == other.type && ranks == other.ranks &&
-           bytes == other.bytes;
+           per_host == other.per_host && bytes == other.bytes;
   }
 };
+
+/// Ranks on the host that has the most, of those that share an adapter: 1 if each is on its own, or all are on one.
+/// `hosts` by rank; empty in both cases.
+int largest_host(const std::vector<int>& hosts);
 
 /// The kind under which a call stands in the table: the v forms under those without, receiving under sending.
 CallKind tuned_kind(CallKind kind);
@@ -83,7 +89,7 @@ class TuningTable {
 
   /// The choice for the measured size that is nearest in proportion, at most eight times smaller or larger; from 1 MiB
   /// on also if it is much smaller. nullptr if no such call was measured.
-  const TunedCall* find(LinkClass link, CallKind kind, DataType type, int ranks, size_t bytes) const;
+  const TunedCall* find(LinkClass link, CallKind kind, DataType type, int ranks, size_t bytes, int per_host = 1) const;
   const TunedLink& link(LinkClass which) const { return links[static_cast<size_t>(which)]; }
 
   /// Of all that the selector may use; never 0. Equal digests mean equal plans.

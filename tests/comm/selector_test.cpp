@@ -260,6 +260,25 @@ TEST(Selector, CodecChangesNeitherAlgorithmNorRoundsUnderATable) {
   }
 }
 
+// A rank has its share of its host's adapter.
+TEST(Selector, RanksOfAHostShareItsLink) {
+  const Config config;
+  EXPECT_EQ(Selector(config, kNetwork).cost_model().seconds_per_byte, 1 / kNetwork.bandwidth);
+  EXPECT_EQ(Selector(config, kNetwork, {0, 0, 1, 1}).cost_model().seconds_per_byte, 2 / kNetwork.bandwidth);
+  const auto table = std::make_shared<const TuningTable>(*TuningTable::parse(
+      "uzipcoll-tuning 1\n"
+      "link network latency 1e-5 bandwidth 12e9\n"
+      "codec lev:fastest bf16 encode 18e9 decode 40e9 ratio 0.7\n"
+      "choice network allreduce bf16 8 1048576 ring 16384 lev:smallest 0 0.1\n"));
+  const CallShape shape = shape_of(CallKind::kAllreduce, UZIP_BF16, 8, 1 << 20);
+  const auto codec_on = [&](std::vector<int> hosts) {
+    return Selector(config, link_facts(false, table.get()), std::move(hosts), table).select(shape)->codec;
+  };
+  EXPECT_EQ(codec_on({0, 0, 1, 1, 2, 2, 3, 3}), nullptr) << "6 GB/s a rank: not worth it";
+  EXPECT_NE(codec_on({0, 0, 0, 0, 1, 1, 1, 1}), nullptr) << "3 GB/s a rank";
+  EXPECT_NE(codec_on({}), nullptr) << "a choice for eight ranks on eight hosts";
+}
+
 // No table makes a call take more memory than it may without one.
 TEST(Selector, ATablesChunkIsBounded) {
   const Config config;

@@ -23,6 +23,7 @@ constexpr const char* kText =
     "choice network allreduce bf16 2 131072 two_shot 65536 lev:balanced 1 0.006\n"
     "choice shared allreduce bf16 2 1048576 ring 262144 raw 0 0.0003\n"
     "choice network send fp32 2 65536 - 16384 lev:fastest 0 0.0005\n"
+    "choice network allreduce bf16 4/2 131072 hierarchical 65536 lev:balanced 1 0.004\n"
     "tried network allreduce bf16 2 131072 ring 65536 raw 1 0.009\n";
 
 TuningTable table() {
@@ -38,7 +39,7 @@ TEST(TuningTable, ReadsAllLines) {
   EXPECT_EQ(read.link(LinkClass::kNetwork).bandwidth, 1.18e8);
   ASSERT_EQ(read.codecs.size(), 1u);
   EXPECT_EQ(read.codecs[0].ratio, 0.675);
-  EXPECT_EQ(read.choices.size(), 4u);
+  EXPECT_EQ(read.choices.size(), 5u);
   ASSERT_EQ(read.tried.size(), 1u);
   EXPECT_EQ(read.tried[0].way.algorithm, find_algorithm(Coll::kAllreduce, "ring"));
   const TunedCall* send = read.find(LinkClass::kNetwork, CallKind::kRecv, UZIP_FP32, 2, 65536);
@@ -55,6 +56,20 @@ TEST(TuningTable, PrintsWhatItReads) {
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->print(), text);
   EXPECT_EQ(again->digest(), table().digest());
+}
+
+// Four ranks on two hosts are not four ranks on four: they share adapters.
+TEST(TuningTable, TellsHostsApart) {
+  const TuningTable read = table();
+  const auto find = [&](int per_host) {
+    return read.find(LinkClass::kNetwork, CallKind::kAllreduce, UZIP_BF16, 4, 131072, per_host);
+  };
+  ASSERT_NE(find(2), nullptr);
+  EXPECT_EQ(find(2)->per_host, 2);
+  EXPECT_EQ(find(1), nullptr);
+  EXPECT_EQ(find(3), nullptr);
+  EXPECT_EQ(largest_host({}), 1);
+  EXPECT_EQ(largest_host({7, 7, 0, 7, 0}), 3);
 }
 
 TEST(TuningTable, FindsTheNearestSizeOfTheSameCall) {
@@ -129,6 +144,8 @@ TEST(TuningTable, SaysWhatIsWrongWithALine) {
       {"choice network allreduce bf17 2 1 ring 0 raw 1 1", "element type"},
       {"choice network allreduce bf16 1 1 ring 0 raw 1 1", "from 2 to 1048576"},
       {"choice network allreduce bf16 -2 1 ring 0 raw 1 1", "from 2 to 1048576"},
+      {"choice network allreduce bf16 4/4 1 ring 0 raw 1 1", "ranks on a host '4'"},
+      {"choice network allreduce bf16 4/ 1 ring 0 raw 1 1", "ranks on a host ''"},
       {"choice network allreduce bf16 2 0 ring 0 raw 1 1", "size '0'"},
       {"choice network allreduce bf16 2 99999999999999999999 ring 0 raw 1 1", "size"},
       {"choice network allreduce bf16 2 1 bruck 0 raw 1 1", "uzip_info -a"},

@@ -6,12 +6,17 @@ export XDG_CACHE_HOME
 tune="$top_builddir/tools/uzip_tune"
 quick="--types bf16 --maxbytes 16K --seconds 4"
 
-by_hand 2 "$tune" $quick --calls allreduce,allgather,send && grep -q 'link shared: latency' "$work/out" &&
+by_hand 2 "$tune" $quick --calls allreduce,allgather,alltoall,gather,scatter,send --model "$work/model" && grep -q 'link shared: latency' "$work/out" &&
   table=$(ls "$work"/cache/uzipcoll/tuning-*) && grep -q '^choice shared allreduce bf16 2 ' "$table" &&
   grep -q '^choice shared send bf16 2 ' "$table" && grep -q '^codec lev:fastest bf16 ' "$table" &&
-  head -n 1 "$table" | grep -qx 'uzipcoll-tuning 1'
+  for call in alltoall gather scatter; do grep -q "^choice shared $call bf16 2 " "$table" || break; done &&
+  grep -q '^choice shared scatter ' "$table" && head -n 1 "$table" | grep -qx 'uzipcoll-tuning 1'
 report "a table in the user's cache"
 choices=$(grep -c '^choice' "$table")
+
+"$top_builddir/tools/uzip_sched" simulate -m "$work/model" allreduce -p 2,4 --type bf16 --codec lev >"$work/out" 2>"$work/err" &&
+  grep -q 'model shared_memory' "$work/out" && grep -q 'allreduce:two_shot' "$work/out"
+report "a cost model that uzip_sched predicts times with"
 
 UZIP_UCX_TLS=tcp,self by_hand 3 "$tune" $quick --calls allreduce && grep -q '^choice network allreduce bf16 3 ' "$table" &&
   [ "$(grep -c '^choice' "$table")" -gt "$choices" ] && grep -q '^link shared' "$table" && grep -q '^link network' "$table"
@@ -75,6 +80,7 @@ refused '--maxbytes' --maxbytes 0
 refused '--seconds' --seconds never
 refused '--launch' --launch slurm
 refused 'unexpected' allreduce
+refused '--per-host' --explain allreduce bf16 1M --ranks 4 --per-host 5
 refused 'a call, a type and a size' --explain allreduce bf16
 refused '--explain' --explain allreduce bf16 much
 refused 'unknown option' --nonsense
