@@ -40,22 +40,20 @@ size_t count_full_codes_by_words(const uint8_t* words, size_t count) {
   });
 }
 
-/// Collects bits in words.
+/// Collects bits in words; writes a word beyond the last bit, too.
 class BitWriter {
  public:
   explicit BitWriter(uint8_t* dst) : dst_(dst) {}
   /// Those of `bits` beyond `count` are 0.
   [[gnu::always_inline]] void put(uint64_t bits, size_t count) {
+    // Without a branch: whether a word is full cannot be foreseen.
     word_ |= bits << used_;
-    if (used_ + count >= 64) {
-      __builtin_memcpy(dst_, &word_, 8);
-      dst_ += 8;
-      word_ = used_ == 0 ? 0 : bits >> (64 - used_);
-    }
+    __builtin_memcpy(dst_, &word_, 8);
+    const bool full = used_ + count >= 64;
+    dst_ += full ? 8 : 0;
+    word_ = full ? bits >> 1 >> (63 - used_) : word_;
+    __builtin_memcpy(dst_, &word_, 8);
     used_ = (used_ + count) % 64;
-  }
-  void finish() {
-    if (used_ != 0) __builtin_memcpy(dst_, &word_, 8);
   }
 
  private:
@@ -72,8 +70,10 @@ class BitReader {
     if (count == 0) return 0;
     const size_t word = at_ / 64;
     const size_t bit = at_ % 64;
-    uint64_t bits = word_at(word) >> bit;
-    if (bit + count > 64) bits |= word_at(word + 1) << (64 - bit);
+    // What a word that is not needed gives lies beyond `count`: no branch, which nobody could
+    // foresee.
+    const uint64_t next = word_at(word + (bit + count > 64 ? 1 : 0));
+    const uint64_t bits = word_at(word) >> bit | next << 1 << (63 - bit);
     at_ += count;
     return bits & lowest_bits(count);
   }

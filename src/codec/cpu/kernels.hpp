@@ -71,7 +71,7 @@ struct CodecKernels {
   /// The inverse; `dst` may be `src`.
   using Undelta = void (*)(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
   /// Takes the zeros of both signs out. Writes the other values to `dst` (slack), one bit for each
-  /// value to `kept`, one for each zero to `signs` (whole words). Returns how many values stay.
+  /// value to `kept`, one for each zero to `signs` (whole words, slack). Returns how many values stay.
   using RemoveZeros = size_t (*)(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                                  uint8_t* signs);
   /// The inverse. `src` holds the kept values (slack), `kept` and `signs` the bits.

@@ -9,13 +9,19 @@
 namespace uzip {
 namespace {
 
+template <unsigned W>
+void pack_some_bits(const uint8_t* bytes, size_t count, Bytes order, uint8_t* words) {
+  for (size_t at = 0; at < count; at += 64, words += 8 * W)
+    store_words<W>(words, _mm512_permutexvar_epi8(
+                              order, transpose_bits(load_first(bytes + at, count - at))));
+}
+
 void pack_bits(const uint8_t* bytes, size_t count, unsigned mask, uint8_t* words) {
+  static constexpr decltype(&pack_some_bits<1>) kByWidth[] = {
+      pack_some_bits<1>, pack_some_bits<2>, pack_some_bits<3>, pack_some_bits<4>,
+      pack_some_bits<5>, pack_some_bits<6>, pack_some_bits<7>, pack_some_bits<8>};
   const PackOrder order(mask);
-  for (size_t at = 0; at < count; at += 64, words += 8 * order.width) {
-    const Bytes v =
-        count - at >= 64 ? load(bytes + at) : load_some(bytes + at, low_bits(count - at));
-    store_some(words, order.used, _mm512_permutexvar_epi8(order.index, transpose_bits(v)));
-  }
+  if (order.width > 0) kByWidth[order.width - 1](bytes, count, order.index, words);
 }
 
 void unpack_bits(const uint8_t* words, size_t count, unsigned mask, uint8_t* bytes) {
@@ -93,11 +99,11 @@ void combine(const uint8_t* fields, const uint8_t* low, size_t count, unsigned s
   const Bytes high_bits = _mm512_set1_epi8(static_cast<char>(0xffu << shift));
   const Bytes constant = _mm512_set1_epi8(static_cast<char>(value));
   for (size_t at = 0; at < count; at += 64) {
-    const uint64_t valid = count - at >= 64 ? ~uint64_t{0} : low_bits(count - at);
-    Bytes v = _mm512_and_si512(_mm512_sll_epi16(load_some(fields + at, valid), by), high_bits);
+    const size_t left = count - at;
+    Bytes v = _mm512_and_si512(_mm512_sll_epi16(load_first(fields + at, left), by), high_bits);
     v = _mm512_or_si512(v, constant);
-    if (low != nullptr) v = _mm512_or_si512(v, load_some(low + at, valid));
-    store_some(dst + at, valid, v);
+    if (low != nullptr) v = _mm512_or_si512(v, load_first(low + at, left));
+    store_first(dst + at, left, v);
   }
 }
 

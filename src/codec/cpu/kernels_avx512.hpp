@@ -32,6 +32,31 @@ using Bytes = __m512i;
 [[gnu::always_inline]] inline uint64_t low_bits(size_t count) {
   return _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(count));
 }
+/// As much of a vector as lies within `bytes` bytes, > 0. Only the last one is loaded and stored
+/// through a mask, which takes longer.
+[[gnu::always_inline]] inline Bytes load_first(const uint8_t* src, size_t bytes) {
+  return bytes >= 64 ? load(src) : load_some(src, low_bits(bytes));
+}
+[[gnu::always_inline]] inline void store_first(uint8_t* dst, size_t bytes, Bytes v) {
+  if (bytes >= 64)
+    store(dst, v);
+  else
+    store_some(dst, low_bits(bytes), v);
+}
+/// The first W words of 8 bytes, without a mask.
+template <unsigned W>
+[[gnu::always_inline]] inline void store_words(uint8_t* dst, Bytes v) {
+  static_assert(W >= 1 && W <= 8);
+  constexpr size_t kDone = W / 4 * 32;  // bytes
+  if constexpr (W == 8) store(dst, v);
+  if constexpr (W >= 4 && W < 8)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), _mm512_castsi512_si256(v));
+  if constexpr (W % 4 >= 2)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + kDone),
+                     _mm512_extracti32x4_epi32(v, kDone / 16));
+  if constexpr (W % 4 % 2 == 1)
+    _mm_storeu_si64(dst + 8 * (W - 1), _mm512_extracti32x4_epi32(v, (W - 1) / 2));
+}
 /// Bytes of vector `index` that lie within `bytes` bytes.
 [[gnu::always_inline]] inline uint64_t part_mask(size_t bytes, size_t index) {
   const size_t begin = 64 * index;

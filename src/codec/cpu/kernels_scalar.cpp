@@ -141,7 +141,6 @@ size_t remove_zeros(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kep
     store<uint64_t>(kept + begin / 8, kept_word);
     sign_writer.put(sign_bits, gone);
   }
-  sign_writer.finish();
   return stay;
 }
 

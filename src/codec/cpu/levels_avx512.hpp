@@ -138,7 +138,7 @@ struct LevelEncoder {
     const Bytes escape = _mm512_set1_epi8((1 << W) - 1);
     const Bytes codes = _mm512_maskz_mov_epi8(valid, lookup(fields));
     const uint64_t escaped = _mm512_mask_cmpeq_epi8_mask(valid, codes, escape);
-    store_words(_mm512_permutexvar_epi8(order.index, transpose_bits(codes)));
+    store_words<W>(words, _mm512_permutexvar_epi8(order.index, transpose_bits(codes)));
     const Bytes rest = _mm512_maskz_compress_epi8(escaped, fields);
     const size_t count = popcount(escaped);
     // Most stores then stay within one cache line. One bit lets too much through for that.
@@ -147,18 +147,6 @@ struct LevelEncoder {
     if (W == 1 || count > 32) store(escapes, rest);
     escapes += count;
     words += 8 * W;
-  }
-
- private:
-  [[gnu::always_inline]] void store_words(Bytes v) const {
-    const __m128i low = _mm512_castsi512_si128(v);
-    if constexpr (W == 1)
-      _mm_storeu_si64(words, low);
-    else if constexpr (W == 4)
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), _mm512_castsi512_si256(v));
-    else
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(words), low);
-    if constexpr (W == 3) _mm_storeu_si64(words + 16, _mm512_extracti32x4_epi32(v, 1));
   }
 };
 

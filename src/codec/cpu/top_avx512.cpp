@@ -59,25 +59,23 @@ struct Values2 {
   }
 };
 
-template <class Values, unsigned W, bool kShifts, class Lookup>
+template <class Values, unsigned W, unsigned kShift, class Lookup>
 [[gnu::always_inline]] inline size_t encode_with(const Lookup& lookup, const uint8_t* src,
                                                  size_t count, const TopPlane& top,
                                                  uint8_t* escapes) {
   const Values values;
   LevelEncoder<W> level(top.words, escapes);
-  const PackOrder low_order((1u << top.shift) - 1);
-  const size_t low_bytes = 8 * top.shift;
-  const Bytes field_bits = _mm512_set1_epi8(static_cast<char>(0xffu >> top.shift));
-  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(top.shift));
+  const PackOrder low_order(kPackLevel<kShift>);
+  const Bytes field_bits = _mm512_set1_epi8(static_cast<char>(0xffu >> kShift));
   uint8_t* low_words = top.low_words;
   uint8_t* other = top.other;
   auto group = [&](size_t here) __attribute__((always_inline)) {
     Bytes fields = values.read(src, here, other);
-    if constexpr (kShifts) {
-      store_some(low_words, low_order.used,
-                 _mm512_permutexvar_epi8(low_order.index, transpose_bits(fields)));
-      low_words += low_bytes;
-      fields = _mm512_and_si512(_mm512_srl_epi16(fields, by), field_bits);
+    if constexpr (kShift > 0) {
+      store_words<kShift>(low_words,
+                          _mm512_permutexvar_epi8(low_order.index, transpose_bits(fields)));
+      low_words += 8 * kShift;
+      fields = _mm512_and_si512(_mm512_srli_epi16(fields, kShift), field_bits);
     }
     level.encode(lookup, fields, here == 64 ? ~uint64_t{0} : low_bits(here));
     src += 64 * Values::kSize;
@@ -96,8 +94,12 @@ size_t encode(const uint8_t* src, size_t count, const uint8_t* codes_of, const T
               uint8_t* escapes) {
   return with_lookup<W>(
       codes_of, [&](const auto& lookup) __attribute__((always_inline)) {
-        return top.shift == 0 ? encode_with<Values, W, false>(lookup, src, count, top, escapes)
-                              : encode_with<Values, W, true>(lookup, src, count, top, escapes);
+        if constexpr (Values::kSize == 2) {
+          if (top.shift == 0) return encode_with<Values, W, 0>(lookup, src, count, top, escapes);
+        } else {
+          if (top.shift == 2) return encode_with<Values, W, 2>(lookup, src, count, top, escapes);
+        }
+        return encode_with<Values, W, 3>(lookup, src, count, top, escapes);
       });
 }
 

@@ -116,9 +116,8 @@ template <class Words>
                                          uint8_t* dst) {
   Bytes before = Words::set1(base);
   for (size_t left = count * Words::kSize; left > 0;) {
-    const uint64_t valid = part_mask(left, 0);
-    const Bytes r = Words::rol1(load_some(src, valid));
-    store_some(dst, valid, Words::zigzag(Words::sub(r, Words::shift_in(r, before))));
+    const Bytes r = Words::rol1(load_first(src, left));
+    store_first(dst, left, Words::zigzag(Words::sub(r, Words::shift_in(r, before))));
     before = r;
     src += 64;
     dst += 64;
@@ -131,9 +130,8 @@ template <class Words>
                                            uint8_t* dst) {
   Bytes carry = Words::set1(base);
   for (size_t left = count * Words::kSize; left > 0;) {
-    const uint64_t valid = part_mask(left, 0);
-    const Bytes sums = Words::running_sum(Words::unzigzag(load_some(src, valid)));
-    store_some(dst, valid, Words::ror1(Words::add(sums, carry)));
+    const Bytes sums = Words::running_sum(Words::unzigzag(load_first(src, left)));
+    store_first(dst, left, Words::ror1(Words::add(sums, carry)));
     // Only this addition depends on the vector before.
     carry = Words::add(carry, Words::last(sums));
     src += 64;
@@ -155,7 +153,7 @@ template <class Words>
     for (size_t i = 0; i < Words::kSize; ++i, src += 64) {
       const size_t lane = i * Words::kLanes;
       if (lane >= here) break;
-      const Bytes v = load_some(src, part_mask(here * Words::kSize, i));
+      const Bytes v = load_first(src, here * Words::kSize - 64 * i);
       const uint64_t stays = Words::nonzero(v);
       kept_word |= stays << lane;
       negative |= Words::negative(v) << lane;
@@ -166,7 +164,6 @@ template <class Words>
     const uint64_t gone = ~kept_word & low_bits(here);
     sign_writer.put(_pext_u64(negative, gone), popcount(gone));
   }
-  sign_writer.finish();
   return static_cast<size_t>(dst - begin) / Words::kSize;
 }
 
@@ -187,7 +184,7 @@ template <class Words>
       if (lane >= here) break;
       const uint64_t stays = kept_word >> lane & low_bits(Words::kLanes);
       const Bytes v = Words::set_signs(negative >> lane, Words::expand(stays, load(src)));
-      store_some(dst, part_mask(here * Words::kSize, i), v);
+      store_first(dst, here * Words::kSize - 64 * i, v);
       src += popcount(stays) * Words::kSize;
     }
   }
