@@ -35,6 +35,8 @@ class BlockDecoder {
   /// The next `count` values: a multiple of 64, or all that are left. Returns where they are:
   /// dst.values, or in `room`.
   const uint8_t* take(size_t count, const Output& dst);
+  /// Whether the last step is done in pieces, so that take() hands Output::sum to a kernel.
+  bool ends_in_kernel() const { return step_ != LastStep::kNone; }
   /// After the last value: an error when the codes contradicted the descriptor.
   Status finish() const;
 

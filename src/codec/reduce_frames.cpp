@@ -2,6 +2,7 @@
 #include "codec/reduce_frames.hpp"
 
 #include "base/crc32c.hpp"
+#include "base/float_environment.hpp"
 #include "codec/lev.hpp"
 #include "codec/lev_reader.hpp"
 #include "codec/raw.hpp"
@@ -90,14 +91,15 @@ class Operand {
     return {};
   }
 
-  /// Decodes the next few values, at most *count; *count becomes their number. For
-  /// coded frames, from the beginning of a block to its end.
-  Status step(const uint8_t* ahead, CodecScratch::State& scratch, const void** at, size_t* count) {
-    BlockDecoder& block = frame_->reader.block();
-    if (block.left() == 0) UZIP_RETURN_IF_ERROR(frame_->reader.start_block(scratch, piece_));
-    *count = std::min({*count, block.left(), kStepBytes / size_});
-    *at = block.take(*count, {piece_, ahead});
-    return block.left() == 0 ? block.finish() : Status();
+  /// For coded frames: begins the next block after the end of one.
+  Status start_block(CodecScratch::State& scratch) {
+    return block().left() > 0 ? Status() : frame_->reader.start_block(scratch, piece_);
+  }
+  BlockDecoder& block() { return frame_->reader.block(); }
+  /// Decodes the next few values of a block, at most *count; *count becomes their number.
+  const void* step(const uint8_t* ahead, size_t* count) {
+    *count = std::min({*count, block().left(), kStepBytes / size_});
+    return block().take(*count, {piece_, ahead});
   }
 
   size_t block_values() const { return frame_ == nullptr ? 0 : frame_->reader.block_values(); }
@@ -125,7 +127,12 @@ constexpr size_t kPlainPiece = size_t{1} << 14;
 class FrameReduction {
  public:
   FrameReduction(ReduceOp op, DataType type, size_t average_over, CodecScratch& scratch)
-      : op_(op), type_(type), average_over_(average_over), scratch_(scratch.state()) {}
+      : op_(op),
+        type_(type),
+        average_over_(average_over),
+        scratch_(scratch.state()),
+        sums_((op == UZIP_SUM || (op == UZIP_AVG && average_over == 0)) &&
+              (codec_kernels().sums >> type & 1) != 0) {}
 
   /// Everything that can be wrong is found here.
   Status open(std::span<const ReduceOperand> operands, size_t count, std::span<std::byte> work) {
@@ -166,10 +173,10 @@ class FrameReduction {
               operands_[i].advance(begin, end, ahead + begin * size, scratch_, &sources_[i]));
       for (size_t at = begin; at < end;) {
         size_t here = end - at;
-        UZIP_RETURN_IF_ERROR(step(ahead + at * size, &here));
-        reduce(op_, type_, dst + at * size, {sources_.data(), operand_count_}, here, average_over_);
+        UZIP_RETURN_IF_ERROR(reduce_some(dst + at * size, ahead + at * size, &here));
         for (size_t i = 0; i < operand_count_; ++i)
-          sources_[i] = static_cast<const uint8_t*>(sources_[i]) + here * size;
+          if (&operands_[i] != stepped_)
+            sources_[i] = static_cast<const uint8_t*>(sources_[i]) + here * size;
         at += here;
       }
     }
@@ -177,12 +184,38 @@ class FrameReduction {
   }
 
  private:
-  /// The next few values of the last frame, which go no farther than the first cache.
-  Status step(const uint8_t* ahead, size_t* count) {
-    if (stepped_ == nullptr) return {};
-    return stepped_->step(ahead, scratch_,
-                          &sources_[static_cast<size_t>(stepped_ - operands_.data())], count);
+  /// The next few values, at most *count; *count becomes their number. Those of the last frame go no
+  /// farther than registers, or the first cache.
+  Status reduce_some(uint8_t* dst, const uint8_t* ahead, size_t* count) {
+    if (stepped_ == nullptr) {
+      reduce(op_, type_, dst, {sources_.data(), operand_count_}, *count, average_over_);
+      return {};
+    }
+    UZIP_RETURN_IF_ERROR(stepped_->start_block(scratch_));
+    BlockDecoder& block = stepped_->block();
+    const size_t whole = std::min(*count, block.left()) & ~size_t{63};
+    if (sums_ && operand_count_ > 1 && whole > 0 && block.ends_in_kernel()) {
+      add_frame(block, dst, whole);
+      *count = whole;
+    } else {
+      sources_[stepped_index()] = stepped_->step(ahead, count);
+      reduce(op_, type_, dst, {sources_.data(), operand_count_}, *count, average_over_);
+    }
+    return block.left() == 0 ? block.finish() : Status();
   }
+
+  /// The kernel that decodes adds, too: memory is then asked for all the time.
+  void add_frame(BlockDecoder& block, uint8_t* dst, size_t count) {
+    std::array<const uint8_t*, kMostReduceOperands> others;
+    size_t other_count = 0;
+    for (size_t i = 0; i < operand_count_; ++i)
+      if (i != stepped_index()) others[other_count++] = static_cast<const uint8_t*>(sources_[i]);
+    const Sum sum{type_, others.data(), stepped_index(), other_count};
+    const DefaultFloatEnvironment shield;
+    block.take(count, {dst, dst, false, &sum});
+  }
+
+  size_t stepped_index() const { return static_cast<size_t>(stepped_ - operands_.data()); }
 
   ReduceOp op_;
   DataType type_;
@@ -190,6 +223,7 @@ class FrameReduction {
   CodecScratch::State& scratch_;
   std::array<Operand, kMostReduceOperands> operands_;
   std::array<const void*, kMostReduceOperands> sources_{};
+  const bool sums_;  ///< there are kernels that add what they decode
   size_t operand_count_ = 0;
   size_t piece_ = 0;            ///< values in a block of every frame
   Operand* stepped_ = nullptr;  ///< the last coded frame

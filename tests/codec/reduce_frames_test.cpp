@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cfenv>
 #include <random>
 
 namespace uzip {
@@ -64,6 +65,42 @@ TEST(ReduceFrames, GivesTheBitsOfDecodingAndReducing) {
   }
 }
 
+/// On every target, wherever the frame stands among the operands, and whatever the program has set
+/// for its own arithmetic.
+TEST(ReduceFrames, AddsAsReduceDoes) {
+  CodecScratch scratch;
+  CodecHarness harness(*find_codec("lev"));
+  const size_t count = 40003;
+  for (DataType type : {UZIP_BF16, UZIP_FP16, UZIP_FP32, UZIP_FP64}) {
+    const size_t size = datatype_size(type);
+    for (SampleKind kind : {SampleKind::kGaussian, SampleKind::kSpecials}) {
+      for (size_t place : {size_t{0}, size_t{1}, size_t{3}}) {
+        Inputs inputs(harness, type, kind, count, 4);
+        for (size_t i = 0; i < 4; ++i)
+          if (i != place) inputs.operands[i] = {inputs.elements[i].data(), nullptr, {}, {}};
+        inputs.operands[place] = {nullptr, &inputs.frames[place].header, inputs.frames[place].plain,
+                                  inputs.frames[place].coded};
+        std::vector<std::byte> work(reduce_frames_bytes(type, 1));
+        std::vector<uint8_t> expected(count * size);
+        for (CpuTarget target : available_cpu_targets()) {
+          ASSERT_TRUE(set_cpu_target(cpu_target_name(target)).ok());
+          reduce(UZIP_SUM, type, expected.data(), inputs.sources(), count);
+          std::vector<uint8_t> result(count * size);
+          std::fesetround(FE_UPWARD);
+          const Status status = reduce_frames(UZIP_SUM, type, result.data(), inputs.operands, count,
+                                              0, work, scratch);
+          const int rounding = std::fegetround();
+          std::fesetround(FE_TONEAREST);
+          ASSERT_TRUE(status.ok()) << status.message();
+          EXPECT_EQ(rounding, FE_UPWARD);
+          EXPECT_TRUE(result == expected) << datatype_info(type).name << " at " << place;
+        }
+        ASSERT_TRUE(set_cpu_target("auto").ok());
+      }
+    }
+  }
+}
+
 TEST(ReduceFrames, DestinationMayBeAnOperand) {
   CodecScratch scratch;
   CodecHarness harness(*find_codec("lev"));
@@ -72,10 +109,18 @@ TEST(ReduceFrames, DestinationMayBeAnOperand) {
   std::vector<std::byte> work(reduce_frames_bytes(UZIP_BF16, 3));
   std::vector<uint8_t> expected(count * 2);
   reduce(UZIP_AVG, UZIP_BF16, expected.data(), inputs.sources(), count, 3);
+  std::vector<uint8_t> sums(count * 2);
+  reduce(UZIP_SUM, UZIP_BF16, sums.data(), inputs.sources(), count);
+  const std::vector<uint8_t> before = inputs.elements[1];
   ASSERT_TRUE(reduce_frames(UZIP_AVG, UZIP_BF16, inputs.elements[1].data(), inputs.operands, count,
                             3, work, scratch)
                   .ok());
   EXPECT_EQ(inputs.elements[1], expected);
+  inputs.elements[1] = before;
+  ASSERT_TRUE(reduce_frames(UZIP_SUM, UZIP_BF16, inputs.elements[1].data(), inputs.operands, count,
+                            0, work, scratch)
+                  .ok());
+  EXPECT_EQ(inputs.elements[1], sums);
 }
 
 /// What decoding refuses is refused before the first element is written; what it accepts is reduced

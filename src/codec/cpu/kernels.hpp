@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/cpu.hpp"
+#include "base/datatype.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,15 @@ struct ConstTopPlane {
   const uint8_t* other;
 };
 
+/// Other values that decoded ones are added to, in this order: `before` sources, the decoded value,
+/// the other sources. As base/reduce.hpp's reduce(), whose floating point environment it needs.
+struct Sum {
+  DataType type;
+  const uint8_t* const* sources;  ///< each with as many values as are decoded
+  size_t before;
+  size_t count;  ///< of all sources, > 0
+};
+
 /// Where a kernel writes values, and what it asks for meanwhile.
 struct Output {
   uint8_t* values;
@@ -41,6 +51,8 @@ struct Output {
                          ///< any address
   bool streams = false;  ///< nobody reads the values soon: they may go past the caches, and
                          ///< `ahead` doesn't matter; see finish_streaming()
+  const Sum* sum = nullptr;  ///< if not null, sums are written, of a multiple of 64 values; `values`
+                             ///< may be a source, and `ahead` doesn't matter. See `sums`
 };
 /// For values that go to memory: the lines that will be written soon. Hardware prefetchers stop at
 /// pages and lag behind a loop with many instructions a line.
@@ -107,6 +119,7 @@ struct CodecKernels {
   CountEscapes count_escapes[kMaxWidth + 1];
 
   const TopKernels* top;  ///< null: none
+  uint32_t sums;  ///< bit t is 1 when merge and decode of values of type t take Output::sum
 
   /// dst[i] = fields[i] << shift | low[i] | value; `low` null: no stored bits. `dst` may be an
   /// operand.

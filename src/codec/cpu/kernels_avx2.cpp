@@ -164,6 +164,7 @@ const CodecKernels kAvx2CodecKernels = {
     .count_escapes = {nullptr, count_full_codes_by_words<1>, count_full_codes_by_words<2>,
                       count_full_codes_by_words<3>, count_full_codes_by_words<4>},
     .top = &kAvx2TopKernels,
+    .sums = 0,
     .combine = combine,
     .finish_streaming = finish_streaming,
     .bit_range = bit_range,

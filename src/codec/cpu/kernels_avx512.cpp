@@ -165,6 +165,7 @@ const CodecKernels kAvx512CodecKernels = {
     .count_escapes = {nullptr, count_escapes<1>, count_escapes<2>, count_escapes<3>,
                       count_escapes<4>},
     .top = &kAvx512TopKernels,
+    .sums = 1u << UZIP_BF16 | 1u << UZIP_FP16 | 1u << UZIP_FP32 | 1u << UZIP_FP64,
     .combine = combine,
     .finish_streaming = finish_streaming,
     .bit_range = bit_range,

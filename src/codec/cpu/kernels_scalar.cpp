@@ -454,6 +454,7 @@ const CodecKernels kScalarCodecKernels = {
     .count_escapes = {nullptr, count_escapes<1>, count_escapes<2>, count_escapes<3>,
                       count_escapes<4>},
     .top = nullptr,
+    .sums = 0,
     .combine = combine,
     .finish_streaming = finish_streaming,
     .bit_range = bit_range,

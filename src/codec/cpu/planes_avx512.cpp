@@ -2,6 +2,7 @@
 // loops (one a cycle), so bytes are moved in as few of them as there are known ways.
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx512.hpp"
+#include "codec/cpu/sums_avx512.hpp"
 
 namespace uzip {
 namespace {
@@ -286,15 +287,26 @@ void avx512_merge_1(const uint8_t* const* planes, size_t count, unsigned rotatio
 }
 void avx512_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation,
                     const Output& dst) {
-  merge<2>(planes, count, rotation, dst);
+  if (dst.sum == nullptr)
+    merge<2>(planes, count, rotation, dst);
+  else if (dst.sum->type == UZIP_BF16)
+    merge_to<2, SumOfBf16>(planes, count, rotation, dst);
+  else
+    merge_to<2, SumOfFp16>(planes, count, rotation, dst);
 }
 void avx512_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation,
                     const Output& dst) {
-  merge<4>(planes, count, rotation, dst);
+  if (dst.sum == nullptr)
+    merge<4>(planes, count, rotation, dst);
+  else
+    merge_to<4, SumOfFp32>(planes, count, rotation, dst);
 }
 void avx512_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation,
                     const Output& dst) {
-  merge<8>(planes, count, rotation, dst);
+  if (dst.sum == nullptr)
+    merge<8>(planes, count, rotation, dst);
+  else
+    merge_to<8, SumOfFp64>(planes, count, rotation, dst);
 }
 
 }  // namespace uzip

@@ -3,6 +3,7 @@
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx512.hpp"
 #include "codec/cpu/levels_avx512.hpp"
+#include "codec/cpu/sums_avx512.hpp"
 
 namespace uzip {
 namespace {
@@ -151,6 +152,12 @@ template <class Values, unsigned W, class Sink>
 template <class Values, unsigned W>
 size_t decode(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
               const uint8_t* escapes, const Output& dst) {
+  if constexpr (Values::kSize == 2) {
+    if (dst.sum != nullptr && dst.sum->type == UZIP_BF16)
+      return decode_to<Values, W, SumOfBf16>(top, count, symbols, escapes, dst);
+    if (dst.sum != nullptr)
+      return decode_to<Values, W, SumOfFp16>(top, count, symbols, escapes, dst);
+  }
   return dst.streams ? decode_to<Values, W, StreamSink>(top, count, symbols, escapes, dst)
                      : decode_to<Values, W, StoreSink>(top, count, symbols, escapes, dst);
 }

@@ -1,0 +1,64 @@
+// AVX-512: what becomes of decoded values that are added to others at once. The arithmetic is that
+// of the reduction kernels, in their own words; like kernels_avx512.hpp for kernel files only.
+#pragma once
+
+#include "base/reduce_vectors.inl"
+
+#include "base/reduce_formats.inl"
+
+#include "base/reduce_steps.inl"
+
+#include "codec/cpu/kernels.hpp"
+#include "codec/cpu/kernels_avx512.hpp"
+
+namespace uzip {
+namespace {
+
+/// A sink like StoreSink, for Output::sum.
+template <class Step>
+class SumSink {
+ public:
+  explicit SumSink(const Output& output)
+      : dst_(output.values),
+        sources_(output.sum->sources),
+        before_(output.sum->before),
+        count_(output.sum->count) {}
+  [[gnu::always_inline]] void put(Bytes v) {
+    __builtin_prefetch(dst_ + at_ + kWriteAhead, 1, 2);
+    Step step;
+    if (before_ == 0) {
+      step.first(Words(v));
+    } else {
+      step.first(source(0));
+      for (size_t s = 1; s < before_; ++s) step.next(source(s));
+      step.next(Words(v));
+    }
+    for (size_t s = before_; s < count_; ++s) step.next(source(s));
+    store(dst_ + at_, Bytes(step.result(0)));
+    at_ += 64;
+  }
+  uint8_t* finish() const { return dst_ + at_; }
+
+ private:
+  [[gnu::always_inline]] Words source(size_t index) const {
+    const uint8_t* const here = sources_[index] + at_;
+    _mm_prefetch(here + kWriteAhead, _MM_HINT_T0);
+    return Words(load(here));
+  }
+
+  uint8_t* dst_;
+  const uint8_t* const* sources_;
+  size_t before_;
+  size_t count_;
+  size_t at_ = 0;
+};
+
+using SumOfBf16 = SumSink<FloatStep<Bfloat16, Add>>;
+using SumOfFp16 = SumSink<FloatStep<Binary16, Add>>;
+using SumOfFp32 = SumSink<FloatStep<Binary32, Add>>;
+using SumOfFp64 = SumSink<DoubleStep<Add>>;
+
+}  // namespace
+}  // namespace uzip
+
+#undef UZIP_INLINE
