@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
                            .count = perf::count_per_rank,
                            .layout = layout,
                            .bus_factor = bus_factor,
-                           .run = perf::run_collective<UZIP_ALLGATHER>},
+                           .run = perf::run_collective<UZIP_ALLGATHER>,
+                           .start = perf::start_collective<UZIP_ALLGATHER>},
                           argc, argv);
 }

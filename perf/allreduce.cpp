@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
                            .count = count,
                            .layout = layout,
                            .bus_factor = bus_factor,
-                           .run = perf::run_collective<UZIP_ALLREDUCE>},
+                           .run = perf::run_collective<UZIP_ALLREDUCE>,
+                           .start = perf::start_collective<UZIP_ALLREDUCE>},
                           argc, argv);
 }

@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
                            .count = perf::count_per_rank,
                            .layout = layout,
                            .bus_factor = bus_factor,
-                           .run = perf::run_collective<UZIP_ALLTOALL>},
+                           .run = perf::run_collective<UZIP_ALLTOALL>,
+                           .start = perf::start_collective<UZIP_ALLTOALL>},
                           argc, argv);
 }

@@ -42,9 +42,15 @@ struct Case {
   /// One call; `info` may be null.
   uzip_status_t run(const Layout& layout, bool in_place, const uzip_options_t& options,
                     uzip_coll_info_t* info) const {
-    return operation.run({source(layout, in_place), result(layout, in_place), layout.count,
-                          type.type, op, world.rank(), world.ranks(), &options, info,
-                          world.comm()});
+    return operation.run(describe(layout, in_place, options, info));
+  }
+  /// The same, not waited for, out of place.
+  uzip_status_t start(const Layout& layout, const uzip_options_t& options, uzip_request_t* request) const {
+    return operation.start(describe(layout, false, options, nullptr), request);
+  }
+  Call describe(const Layout& layout, bool in_place, const uzip_options_t& options, uzip_coll_info_t* info) const {
+    return {source(layout, in_place), result(layout, in_place), layout.count, type.type, op,
+            world.rank(),             world.ranks(),            &options,     info,      world.comm()};
   }
 };
 

@@ -138,6 +138,7 @@ class Bench {
     if (operation_.reduces) row.redop = uzip_op_name(bench.op);
     row.out_of_place = measure(bench, exact, bytes, row.size, false, peers);
     if (operation_.has_in_place) row.in_place = measure(bench, exact, bytes, row.size, true, {});
+    if (options_.overlap) row.overlap = measure_overlap(bench, bytes);
     return row;
   }
 

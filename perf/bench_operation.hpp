@@ -69,11 +69,13 @@ struct Operation {
   /// Bytes that must cross a rank's link, in units of the size (busbw = factor * algbw).
   double (*bus_factor)(int ranks);
   uzip_status_t (*run)(const Call& call);
+  /// Its nonblocking form, without info; nullptr: it has none in one call.
+  uzip_status_t (*start)(const Call& call, uzip_request_t* request) = nullptr;
 };
 
-/// Runs one of the library's collectives; for Operation::run.
+/// One of the library's collectives, as the library takes it.
 template <uzip_coll_t kColl>
-uzip_status_t run_collective(const Call& call) {
+uzip_coll_args_t collective_args(const Call& call) {
   uzip_coll_args_t args = {};
   args.struct_size = sizeof(args);
   args.coll = kColl;
@@ -84,7 +86,19 @@ uzip_status_t run_collective(const Call& call) {
   args.op = call.op;
   args.options = call.options;
   args.info = call.info;
+  return args;
+}
+
+/// For Operation::run and Operation::start.
+template <uzip_coll_t kColl>
+uzip_status_t run_collective(const Call& call) {
+  const uzip_coll_args_t args = collective_args<kColl>(call);
   return uzip_coll_run(&args, call.comm);
+}
+template <uzip_coll_t kColl>
+uzip_status_t start_collective(const Call& call, uzip_request_t* request) {
+  const uzip_coll_args_t args = collective_args<kColl>(call);
+  return uzip_coll_start(&args, call.comm, request);
 }
 
 /// A block for each rank, its size a multiple of 16 bytes as in nccl-tests.

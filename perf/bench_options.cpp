@@ -24,6 +24,7 @@ enum LongOnly {
   kMedian,
   kCi,
   kPercentiles,
+  kOverlap,
   kPlot,
   kProgress,
   kLaunch,
@@ -53,6 +54,7 @@ constexpr option kLongOptions[] = {
     {"median", no_argument, nullptr, kMedian},
     {"ci", required_argument, nullptr, kCi},
     {"percentiles", no_argument, nullptr, kPercentiles},
+    {"overlap", no_argument, nullptr, kOverlap},
     {"plot", required_argument, nullptr, kPlot},
     {"progress", required_argument, nullptr, kProgress},
     {"launch", required_argument, nullptr, kLaunch},
@@ -236,6 +238,7 @@ void apply_own(Options& options, int code, const char* value) {
     case kMedian: options.median = true; break;
     case kCi: options.precision = parse_percent(code, value); break;
     case kPercentiles: options.percentiles = true; break;
+    case kOverlap: options.overlap = true; break;
     case kPlot: options.plot = parse_plot(code, value); break;
     case kProgress:
       options.progress = static_cast<ShowProgress>(
@@ -279,6 +282,8 @@ void cross_check(const Operation& operation, const Options& options, bool op_giv
   if (options.algorithm != "auto" && !operation.has_algorithms) {
     fail(std::string("--algo: ") + operation.name + " has no algorithms to choose from");
   }
+  if (options.overlap && operation.start == nullptr)
+    fail(std::string("--overlap: ") + operation.name + " is not one nonblocking call");
   if (options.plot == "tty" && options.csv) {
     fail("--plot tty and --csv would both write to standard output; give --plot a file");
   }
@@ -344,6 +349,7 @@ Measuring
   --median               median over the calls instead of their mean
   --ci P%                call until the time is known within P%, with 95 % confidence
   --percentiles          show the 50th, 90th and 99th percentile of the calls, too
+  --overlap              how much of a nonblocking call passes while the program computes
   --versus LIST          take turns with raw (the library without compression), mpi or ucc
                          (their own functions) and compare the medians; raw,mpi: with both
 Data

@@ -53,6 +53,7 @@ struct Options {
   double precision = 0;
   bool median = false;
   bool percentiles = false;
+  bool overlap = false;
   bool csv = false;
   std::string json_file;
   std::string plot;  ///< "", "tty" or a file

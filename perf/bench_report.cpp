@@ -81,6 +81,7 @@ void TableReport::print_heads(const char* time) const {
                "algbw", "busbw", "#wrong");
   std::fprintf(out_, "  %6s  %12s  %6s  %18s", "ratio", "wire", "codec", "algo");
   if (options.precision > 0) std::fprintf(out_, "  %6s", "+-");
+  if (options.overlap) std::fprintf(out_, "  %6s", "hidden");
   for (size_t i = 0; i < options.versus.size(); ++i) std::fprintf(out_, "  %8s", "speed-up");
   std::fprintf(out_, "\n# %10s  %12s  %8s  %6s  %6s  %7s", "(B)", "(elements)", "", "", "", "(us)");
   if (options.percentiles) std::fprintf(out_, "  %7s  %7s  %7s", "(us)", "(us)", "(us)");
@@ -88,6 +89,7 @@ void TableReport::print_heads(const char* time) const {
                "(GB/s)", "(GB/s)", "");
   std::fprintf(out_, "  %6s  %12s  %6s  %18s", "", "(B/rank)", "", "");
   if (options.precision > 0) std::fprintf(out_, "  %6s", "(%)");
+  if (options.overlap) std::fprintf(out_, "  %6s", "(%)");
   for (PeerKind peer : options.versus)
     std::fprintf(out_, "  %8s", (std::string("over ") + peer_name(peer)).c_str());
   std::fputc('\n', out_);
@@ -144,6 +146,7 @@ void TableReport::row(const Row& row) const {
                timing.algorithm.c_str());
   if (facts_.options.precision > 0)
     std::fprintf(out_, "  %6s", format("%.2f", timing.times.precision() * 100).c_str());
+  if (row.overlap) std::fprintf(out_, "  %6.1f", row.overlap->hidden() * 100);
   for (PeerKind peer : facts_.options.versus) {
     const std::optional<double> speedup = timing.speedup(peer);
     std::fprintf(out_, "  %8s", speedup ? format("%.2f", *speedup).c_str() : "-");
@@ -169,6 +172,7 @@ void CsvReport::begin() const {
     const char* name = peer_name(peer);
     std::fprintf(out_, ",%s,%s_us,%s_speedup", name, name, name);
   }
+  if (facts_.options.overlap) std::fputs(",call_us,compute_us,both_us,hidden", out_);
   std::fputc('\n', out_);
   std::fflush(out_);
 }
@@ -197,6 +201,9 @@ void CsvReport::row(const Row& row) const {
                    peer->times.p50 * 1e6, timing.speedup(kind).value_or(0));
     }
   }
+  if (const auto& overlap = row.overlap)
+    std::fprintf(out_, ",%.3f,%.3f,%.3f,%.4f", overlap->call * 1e6, overlap->compute * 1e6, overlap->both * 1e6,
+                 overlap->hidden());
   std::fputc('\n', out_);
   std::fflush(out_);
 }

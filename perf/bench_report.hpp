@@ -1,6 +1,7 @@
 // What a measuring program prints: the facts of the run, a line for each size, and the verdict.
 #pragma once
 
+#include "bench_overlap.hpp"
 #include "bench_time.hpp"
 #include "run_facts.hpp"
 
@@ -26,6 +27,7 @@ struct Row {
   std::string redop = "none";
   Measured out_of_place;
   std::optional<Measured> in_place;
+  std::optional<Overlap> overlap;  ///< with --overlap
 };
 
 struct Verdict {

@@ -185,6 +185,14 @@ void write_row(JsonWriter& json, const Row& row, const RunFacts& facts) {
   json.integer("payload_bytes", timing.payload_bytes / ranks);
   json.integer("wire_bytes", timing.wire_bytes / ranks);
   write_versus(json, row);
+  if (row.overlap) {
+    json.open("overlap", '{');
+    json.number("call", row.overlap->call * 1e6);
+    json.number("compute", row.overlap->compute * 1e6);
+    json.number("both", row.overlap->both * 1e6);
+    json.number("hidden", row.overlap->hidden());
+    json.close('}');
+  }
   json.close('}');
 }
 

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
        .count = perf::count_per_rank,
        .layout = layout,
        .bus_factor = bus_factor,
-       .run = perf::run_collective<UZIP_REDUCE_SCATTER>},
+       .run = perf::run_collective<UZIP_REDUCE_SCATTER>,
+                           .start = perf::start_collective<UZIP_REDUCE_SCATTER>},
       argc, argv);
 }

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
                            .count = count,
                            .layout = layout,
                            .bus_factor = bus_factor,
-                           .run = perf::run_collective<UZIP_REDUCE>},
+                           .run = perf::run_collective<UZIP_REDUCE>,
+                           .start = perf::start_collective<UZIP_REDUCE>},
                           argc, argv);
 }

@@ -59,6 +59,15 @@ by_hand 2 "$top_builddir/perf/bcast" $small -J "$work/bcast.json" && all_right &
   grep -q '"root": "0"' "$work/bcast.json" && ! grep -q '"root": "-1"' "$work/bcast.json"
 report "the root of rooted operations"
 
+by_hand 2 "$top_builddir/perf/allreduce" -b 64K -e 64K -n 3 -w 1 --overlap -J "$work/overlap.json" && all_right &&
+  grep -q ' hidden$' "$work/out" && python3 - "$work/overlap.json" >"$work/tool" 2>&1 <<'END'
+import json, sys
+overlap = json.load(open(sys.argv[1]))["results"][0]["overlap"]
+assert min(overlap["call"], overlap["compute"]) > 0 and 0 <= overlap["hidden"] <= 1
+assert overlap["both"] >= 0.5 * overlap["compute"]
+END
+report "overlap of a call with computing"
+
 by_hand 2 "$top_builddir/perf/allreduce" $small -c 0 && grep -q 'N/A' "$work/out" && all_right
 report "no check"
 
