@@ -286,15 +286,30 @@ Result<Progress> Round::receive(const Step& step, StepState& state) {
                    static_cast<unsigned long long>(wire.header.plain_bytes),
                    static_cast<unsigned long long>(state.frame.plain_bytes));
     }
+    if (step.part != Part::kCoded) memory = destination_of_raw(step, state);
+    wire.decoded |= memory != nullptr;
     if (!wire.has_part || step.part == Part::kCoded) wire.header = state.frame;
     wire.has_part = step.part != Part::kWhole;
     wire.peer = step.peer;
-    memory = wire_memory(step.dst.offset, step.part);
+    if (!memory) memory = wire_memory(step.dst.offset, step.part);
   } else if (step.dst.length) {
     memory = address(step.dst);
   }
   state.has_message = false;
   return request_.engine().take(state.incoming, {memory, bytes}, &state.completion);
+}
+
+/// Where the elements of a raw frame belong, if they may go there at once: nothing but a decoding reads the frame, and
+/// that waits for nothing but it. Else null. So data that don't compress are not copied once more.
+std::byte* Round::destination_of_raw(const Step& step, const StepState& state) const {
+  const std::vector<uint32_t>& readers = schedule_->schedule.dependents[state.step];
+  if (state.frame.codec != kCodecRaw || readers.size() != 1) return nullptr;
+  const Step& reader = schedule_->schedule.steps[readers[0]];
+  const uint32_t parts_to_come = step.part == Part::kWhole || wires_[step.dst.offset].has_part ? 1 : 2;
+  if (reader.verb != Verb::kDecode || reader.src.offset != step.dst.offset || reader.dst.length != step.dst.length ||
+      steps_[readers[0]].waiting > parts_to_come)
+    return nullptr;
+  return address(reader.dst);
 }
 
 Result<Progress> Round::encode(const Step& step, StepState& state) {
@@ -329,6 +344,7 @@ Result<Progress> Round::encode(const Step& step, StepState& state) {
 /// The codec has written the frame, or given it up: then its body is the elements themselves.
 void Round::on_encoded(const Step& step) {
   WireState& wire = wires_[step.dst.offset];
+  if (step.part == Part::kCoded && wire.raw) return;  // the first stage gave it up; its header may have a checksum
   if (wire.header.codec == kCodecRaw) {
     wire.header = raw_frame_header(request_.type(), step.src.length);
     wire.raw = address(step.src);
@@ -349,6 +365,10 @@ DecodeTask Round::frame_at(size_t place) const {
 }
 
 Result<Progress> Round::decode(const Step& step, StepState& state) {
+  if (const WireState& wire = wires_[step.src.offset]; wire.decoded) {
+    UZIP_RETURN_IF_ERROR(check_checksum(wire.header, bytes_at(step.dst)));
+    return Progress::kDone;
+  }
   DecodeTask task = frame_at(step.src.offset);
   task.dst = {address(step.dst), step.dst.length * datatype_size(request_.type())};
   task.streams = step.dst.slot == Slot::kOutput && schedule_->schedule.dependents[state.step].empty() &&

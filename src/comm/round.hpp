@@ -63,6 +63,7 @@ class Round {
     FrameHeader header;
     const std::byte* raw = nullptr;  ///< encoding was abandoned: the frame's body is the elements here
     bool has_part = false;           ///< received: one of two parts, whose plain_bytes are in the header
+    bool decoded = false;            ///< received: raw, and taken to where its elements belong
     int peer = -1;                   ///< received: from whom
   };
 
@@ -78,6 +79,7 @@ class Round {
 
   Result<Progress> send(const Step& step, StepState& state);
   Result<Progress> receive(const Step& step, StepState& state);
+  std::byte* destination_of_raw(const Step& step, const StepState& state) const;
   Result<Progress> encode(const Step& step, StepState& state);
   void on_encoded(const Step& step);
   Result<Progress> decode(const Step& step, StepState& state);

@@ -30,6 +30,7 @@ class MeddlingTransport final : public Transport, public TransportSink {
 
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
                            Completion* completion) override {
+    if (meddling_.taken) meddling_.taken(dst);
     if (message.handle != nullptr) return inner_->receive(message, dst, completion);
     if (dst.size() < message.body_bytes) return error(UZIP_ERR_INTERNAL, "no room");
     if (message.body_bytes > 0) std::memcpy(dst.data(), message.body, message.body_bytes);

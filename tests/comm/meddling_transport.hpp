@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 
 namespace uzip {
 
@@ -18,6 +19,8 @@ struct Meddling {
   std::function<bool(const Incoming&)> repeat = nullptr;
   /// Changes what is announced.
   std::function<void(Incoming&)> alter = nullptr;
+  /// Sees where bodies are taken to.
+  std::function<void(std::span<std::byte>)> taken = nullptr;
 
   /// Puts it around a transport.
   std::unique_ptr<Transport> operator()(std::unique_ptr<Transport> transport) const;
