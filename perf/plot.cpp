@@ -126,7 +126,9 @@ std::string plot_script(const RunFacts& facts, const std::vector<Row>& rows,
                             std::to_string(facts.ranks()) + " ranks, data " +
                             to_string(facts.options.data) + ", libuzipcoll " +
                             uzip_version_string();
-  script << "set key left top noenhanced\nset grid\nset logscale x 2\nset format x '%.0b%B'\n"
+  // In a terminal a curve would run through the names.
+  script << "set key " << (file ? "left top" : "below") << " noenhanced\nset grid\nset logscale x 2\n"
+         << "set format x '%.0b%B'\n"
          << "set xlabel 'size (bytes)'\n";
   script << (file ? "set multiplot layout 1,2 title " : "set title ") << quoted(title)
          << " noenhanced\n";
