@@ -80,7 +80,8 @@ ucc_reduction_op_t ucc_op(uzip_op_t op) {
     case UZIP_MIN: return UCC_OP_MIN;
     case UZIP_MAX: return UCC_OP_MAX;
     case UZIP_SUM:
-    case UZIP_AVG: break;
+    case UZIP_AVG:
+    case UZIP_OP_USER: break;  // which none of these programs measures
   }
   // clang-format on
   return UCC_OP_SUM;
