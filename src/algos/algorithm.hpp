@@ -26,10 +26,14 @@ struct CostModel {
 /// What starting one more message to another peer costs while others are in flight, in latencies.
 inline constexpr double kMessageStart = 0.05;
 
-/// Bytes of one share of a vector, in a message of its own.
+/// Shares that a pipeline cuts a round into, at most: more would keep no more ranks busy, and a round's messages between
+/// two ranks are numbered with 12 bits.
+inline constexpr int kMostShares = 256;
+
+/// Bytes of one share of a pipeline, in a message of its own.
 inline double share_bytes(const Shape& shape, double bytes, const CostModel& model) {
-  const double share = bytes / shape.size;
-  return model.chunk_bytes > 0 ? std::min(share, model.chunk_bytes) : share;
+  const double round = model.chunk_bytes > 0 ? std::min(bytes, model.chunk_bytes * shape.size) : bytes;
+  return round / std::min(shape.size, kMostShares);
 }
 
 /// In what order a reduction takes its operands.

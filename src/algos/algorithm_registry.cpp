@@ -22,10 +22,12 @@
   X(bcast_scatter_allgather)          \
   X(bcast_binomial)                   \
   X(bcast_chain)                      \
+  X(bcast_double_tree)                \
   X(bcast_hierarchical)               \
   X(reduce_two_shot)                  \
   X(reduce_binomial)                  \
   X(reduce_chain)                     \
+  X(reduce_double_tree)               \
   X(reduce_hierarchical)              \
   X(gather_direct)                    \
   X(gather_binomial)                  \

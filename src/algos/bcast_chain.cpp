@@ -8,6 +8,7 @@
 #include "algos/algorithm.hpp"
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
+#include "algos/shares.hpp"
 
 namespace uzip {
 namespace {
@@ -17,12 +18,10 @@ Schedule build(const Shape& shape, int rank) {
   const bool first = rank == shape.root;
   const int next = rank_after(rank, 1, size);
   ScheduleBuilder builder(shape, rank);
-  for (int share = 0; share < size; ++share) {
-    const Slice output = builder.output_block(share);
-    const Slice value = first ? builder.input_block(share) : output;
-    if (!first) builder.recv(rank_after(rank, -1, size), output);
-    if (next != shape.root) builder.send(value, next);
-    builder.copy(value, output);
+  for (const Slice& share : pipeline_shares(shape, first ? Slot::kInput : Slot::kOutput)) {
+    if (!first) builder.recv(rank_after(rank, -1, size), share);
+    if (next != shape.root) builder.send(share, next);
+    builder.copy(share, in(Slot::kOutput, share));
   }
   return builder.finish();
 }

@@ -9,6 +9,7 @@
 #include "algos/binomial_tree.hpp"
 #include "algos/host_groups.hpp"
 #include "algos/schedule_builder.hpp"
+#include "algos/shares.hpp"
 
 namespace uzip {
 namespace {
@@ -25,21 +26,19 @@ Schedule build(const Shape& shape, int rank) {
   const BinomialTree tree(of_hosts, host);
   const bool leads = rank == leader_of(host);
   ScheduleBuilder builder(shape, rank);
-  for (int share = 0; share < shape.size; ++share) {
-    const Slice output = builder.output_block(share);
+  for (const Slice& value : pipeline_shares(shape, rank == shape.root ? Slot::kInput : Slot::kOutput)) {
     if (!leads) {
-      builder.recv(leader_of(host), output);
+      builder.recv(leader_of(host), value);
       continue;
     }
-    const Slice value = rank == shape.root ? builder.input_block(share) : output;
-    if (rank != shape.root) builder.recv(leader_of(tree.parent()), output);
+    if (rank != shape.root) builder.recv(leader_of(tree.parent()), value);
     for (int child = tree.children() - 1; child >= 0; --child) {
       builder.send(value, leader_of(tree.child(child)));
     }
     for (int member : groups.members(host)) {
       if (member != rank) builder.send(value, member);
     }
-    builder.copy(value, output);
+    builder.copy(value, in(Slot::kOutput, value));
   }
   return builder.finish();
 }

@@ -8,6 +8,7 @@
 #include "algos/algorithm.hpp"
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
+#include "algos/shares.hpp"
 
 #include <array>
 
@@ -20,16 +21,16 @@ Schedule build(const Shape& shape, int rank) {
   const int next = rank_after(rank, 1, size);
   const int previous = rank_after(rank, -1, size);
   ScheduleBuilder builder(shape, rank);
-  for (int share = 0; share < size; ++share) {
-    Slice value = builder.input_block(share);
+  for (const Slice& share : pipeline_shares(shape, Slot::kInput)) {
+    Slice value = share;
     if (next != shape.root) {
       const Slice arrival = builder.scratch(value.length);
       builder.recv(next, arrival);
-      const Slice result = last ? builder.output_block(share) : arrival;
+      const Slice result = last ? in(Slot::kOutput, share) : arrival;
       builder.reduce(std::array{value, arrival}, result, last);
       value = result;
     } else if (last) {
-      builder.copy(value, builder.output_block(share));
+      builder.copy(value, in(Slot::kOutput, share));
     }
     if (!last) builder.send(value, previous);
   }

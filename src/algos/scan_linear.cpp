@@ -7,6 +7,7 @@
 // minimum. The operands stand in rank order, the first two reduced first. Scratch: one vector.
 #include "algos/algorithm.hpp"
 #include "algos/schedule_builder.hpp"
+#include "algos/shares.hpp"
 
 #include <array>
 
@@ -18,10 +19,9 @@ Schedule build(const Shape& shape, int rank) {
   const bool first = rank == 0;
   const bool last = rank == shape.size - 1;
   ScheduleBuilder builder(shape, rank);
-  for (int share = 0; share < shape.size; ++share) {
-    Slice value = builder.input_block(share);
-    // Rank 0 of an exclusive scan has none.
-    const Slice output = inclusive || !first ? builder.output_block(share) : Slice{};
+  for (const Slice& share : pipeline_shares(shape, Slot::kInput)) {
+    Slice value = share;
+    const Slice output = in(Slot::kOutput, share);  // rank 0 of an exclusive scan has none
     if (!first) {
       // Exclusive and in place, the own elements are still needed when those before arrive.
       const Slice before = builder.scratch(value.length);

@@ -1,7 +1,7 @@
 // How algorithms cut vectors: into shares of nearly the same length.
 #pragma once
 
-#include "algos/schedule.hpp"
+#include "algos/algorithm.hpp"
 
 #include <vector>
 
@@ -15,6 +15,17 @@ inline std::vector<Slice> divide(Slice whole, int parts) {
     begin += length;
   }
   return slices;
+}
+
+/// A vector as the shares that a pipeline sends one after another: one for each rank, but not more than kMostShares.
+inline std::vector<Slice> pipeline_shares(const Shape& shape, Slot slot) {
+  if (shape.size > kMostShares) return divide({slot, 0, shape.total()}, kMostShares);
+  std::vector<Slice> shares;
+  for (size_t begin = 0; size_t length : shape.counts) {
+    shares.push_back({slot, begin, length});
+    begin += length;
+  }
+  return shares;
 }
 
 /// The same place in another buffer.

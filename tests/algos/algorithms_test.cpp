@@ -161,7 +161,7 @@ TEST(Algorithms, CostsFollowTheirPurpose) {
   EXPECT_STREQ(cheapest(Coll::kBcast, 256, 64), "binomial");
   EXPECT_STREQ(cheapest(Coll::kBcast, 8, 1e8), "scatter_allgather");
   EXPECT_STREQ(cheapest(Coll::kReduce, 256, 64), "binomial");
-  EXPECT_STREQ(cheapest(Coll::kReduce, 8, 1e8), "two_shot");
+  EXPECT_STREQ(cheapest(Coll::kReduce, 8, 1e8), "double_tree");
   EXPECT_STREQ(cheapest(Coll::kGather, 256, 64), "binomial");
   EXPECT_STREQ(cheapest(Coll::kGather, 8, 1e8), "direct");
   EXPECT_STREQ(cheapest(Coll::kScatter, 256, 64), "binomial");

@@ -50,6 +50,18 @@ struct Rank {
   size_t descendants() const { return v == 0 ? P : std::min(v & (~v + 1), P - v); }
 };
 
+/// In the double tree: messages to ranks below, for P shares, or from them.
+size_t double_tree_edges(const Rank& r) {
+  const size_t others = r.P - 1;
+  const auto children = [&](size_t position) -> size_t {
+    if (r.v == 0) return 1;
+    const bool inside = position % 2 == 0;
+    return (inside ? 1u : 0) + (inside && position < others ? 1u : 0);
+  };
+  const size_t mirrored = others % 2 == 0 ? others + 1 - r.v : r.v % others + 1;
+  return (r.P + 1) / 2 * children(r.v) + r.P / 2 * children(mirrored);
+}
+
 struct Row {
   Coll coll;
   const char* algorithm;
@@ -138,6 +150,11 @@ const Row kRows[] = {
        return Traffic{r.is_last() ? 0 : r.P, r.is_last() ? 0 : r.n, r.is_root() ? r.P : 0,
                       r.is_root() ? 0 : r.P};
      }},
+    {Coll::kBcast, "double_tree",
+     [](const Rank& r) {
+       const size_t sends = double_tree_edges(r);
+       return Traffic{sends, sends * r.n / r.P, r.is_root() ? r.P : 0, r.is_root() ? 0 : r.P};
+     }},
     {Coll::kBcast, "hierarchical",  // on one host
      [](const Rank& r) {
        if (r.is_root()) return Traffic{r.P * (r.P - 1), r.n * (r.P - 1), r.P, 0};
@@ -154,6 +171,11 @@ const Row kRows[] = {
      [](const Rank& r) {
        const size_t sends = r.is_root() ? 0 : r.P;
        return Traffic{sends, r.is_root() ? 0 : r.n, sends, r.is_last() ? 0 : r.P};
+     }},
+    {Coll::kReduce, "double_tree",
+     [](const Rank& r) {
+       const size_t sends = r.is_root() ? 0 : r.P;
+       return Traffic{sends, r.is_root() ? 0 : r.n, sends, double_tree_edges(r)};
      }},
     {Coll::kGather, "direct",
      [](const Rank& r) {
