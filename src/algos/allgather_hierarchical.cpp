@@ -44,7 +44,7 @@ Schedule build(const Shape& shape, int rank) {
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const HostCosts costs(shape, model);
   const double between = bytes / costs.shares * (costs.hosts - 1) / costs.hosts;
-  return costs.between(costs.hosts - 1, between) +
+  return costs.in_vain + costs.between(costs.hosts - 1, between) +
          costs.on_host((costs.ranks - 1) * costs.hosts, bytes * (costs.ranks - 1) / costs.ranks);
 }
 

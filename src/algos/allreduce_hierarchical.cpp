@@ -47,7 +47,7 @@ double cost(const Shape& shape, double bytes, const CostModel& model) {
   const HostCosts costs(shape, model);
   const double on_host = bytes * (costs.ranks - 1) / costs.ranks;
   const double between = bytes / costs.shares * (costs.hosts - 1) / costs.hosts;
-  return 2 * costs.on_host(costs.ranks - 1, on_host) + 2 * costs.between(costs.hosts - 1, between) +
+  return costs.in_vain + 2 * costs.on_host(costs.ranks - 1, on_host) + 2 * costs.between(costs.hosts - 1, between) +
          (on_host + between) * model.reduce_per_byte;
 }
 

@@ -7,7 +7,7 @@
 // hosts the frames are passed on, on a host the elements go as they are. Scratch: none.
 #include "algos/algorithm.hpp"
 #include "algos/binomial_tree.hpp"
-#include "algos/host_groups.hpp"
+#include "algos/host_costs.hpp"
 #include "algos/schedule_builder.hpp"
 #include "algos/shares.hpp"
 
@@ -44,21 +44,19 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const HostGroups groups(shape);
+  const HostCosts costs(shape, model);
   const double share = share_bytes(shape, bytes, model);
   const double shares = share > 0 ? bytes / share : 1;
-  const int levels = doubling_rounds(groups.hosts()), others = groups.largest() - 1;
-  const bool one_link = shape.hosts.empty() || model.local_latency == 0;
-  const double local_latency = one_link ? model.latency : model.local_latency;
-  const double local_byte = one_link ? model.seconds_per_byte : model.local_seconds_per_byte;
+  const int levels = doubling_rounds(static_cast<int>(costs.hosts));
+  const double others = costs.ranks - 1;
   // The root sends all shares to its children and to the ranks of its host, then the last one goes
-  // down.
+  // down. On one host there are neither levels nor a reason: it would be a star.
   const double remote = bytes * levels + share * std::max(levels - 1, 0);
-  return model.latency * (levels + kMessageStart * shares * levels) +
+  return (costs.hosts > 1 ? 0 : costs.local_latency * doubling_rounds(shape.size)) +
+         model.latency * (levels + kMessageStart * shares * levels) +
          remote * model.ratio * model.seconds_per_byte +
          (levels > 0 ? bytes * model.codec_per_byte : 0) +
-         local_latency * ((others > 0 ? 1 : 0) + kMessageStart * shares * others) +
-         bytes * others * local_byte;
+         costs.on_host(others > 0 ? 1 + shares * others : 0, bytes * others);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ struct HostCosts {
     const bool one_link = shape.hosts.empty() || costs.local_latency == 0;
     local_latency = one_link ? costs.latency : costs.local_latency;
     local_byte = one_link ? costs.seconds_per_byte : costs.local_seconds_per_byte;
+    in_vain = hosts > 1 ? 0 : kMessageStart * costs.latency;
   }
 
   /// A rank sends `messages` to others on its host, `bytes` together.
@@ -36,6 +37,7 @@ struct HostCosts {
   double ranks;   ///< of the largest
   double local_latency;
   double local_byte;
+  double in_vain;  ///< on one host there is no hierarchy, and direct algorithms do the same more simply
 };
 
 }  // namespace uzip

@@ -38,7 +38,7 @@ double cost(const Shape& shape, double bytes, const CostModel& model) {
   const double on_host = bytes * (costs.ranks - 1) / costs.ranks;
   const double between = bytes / costs.shares * (costs.hosts - 1) / costs.hosts;
   // At the root all pieces come in one after another.
-  return costs.on_host(costs.ranks - 1, on_host) + costs.between(costs.hosts - 1, between) +
+  return costs.in_vain + costs.on_host(costs.ranks - 1, on_host) + costs.between(costs.hosts - 1, between) +
          (on_host + between) * model.reduce_per_byte + costs.on_host(costs.ranks - 1, on_host / costs.hosts) +
          costs.between((costs.hosts - 1) * costs.shares, bytes * (costs.hosts - 1) / costs.hosts);
 }

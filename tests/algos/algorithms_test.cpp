@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 namespace uzip {
@@ -169,6 +171,24 @@ TEST(Algorithms, CostsFollowTheirPurpose) {
   EXPECT_STREQ(cheapest(Coll::kAlltoall, 8, 1e8), "pairwise");
   EXPECT_STREQ(cheapest(Coll::kScan, 256, 64), "recursive_doubling");
   EXPECT_STREQ(cheapest(Coll::kScan, 8, 1e8), "linear");
+}
+
+TEST(Algorithms, HierarchicalOnesAreNotForOneHost) {
+  for (const Algorithm* algorithm : algorithms()) {
+    if (std::string(algorithm->name) != "hierarchical") continue;
+    for (int size = 2; size <= 12; ++size) {
+      for (double bytes = 8; bytes < 1e9; bytes *= 3) {
+        CostModel model = kModel;
+        model.chunk_bytes = 256 << 10;
+        const Shape shape = even_shape(algorithm->coll, size, 1000);
+        const double cost = algorithm->cost(shape, bytes, model);
+        const bool another = std::any_of(algorithms().begin(), algorithms().end(), [&](const Algorithm* other) {
+          return other != algorithm && other->coll == algorithm->coll && other->cost(shape, bytes, model) < cost;
+        });
+        EXPECT_TRUE(another) << coll_name(algorithm->coll) << ", " << size << " ranks, " << bytes << " bytes";
+      }
+    }
+  }
 }
 
 std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
