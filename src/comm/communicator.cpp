@@ -49,7 +49,7 @@ Communicator::Communicator(Engine& engine, int rank, std::vector<int> processes,
       rank_(rank),
       processes_(std::move(processes)),
       numbers_(std::move(numbers)),
-      selector_(engine.config(), engine.link_facts(), hosts_of(engine, processes_), engine.tuning()),
+      selector_(engine.config(), engine.link_facts(processes_), hosts_of(engine, processes_), engine.tuning()),
       // A frame's checksum is compared when all is decoded: too late for a reduction that has written by then.
       schedules_(rank, engine.executor().fuses() && !engine.config().checksum),
       collectives_(kFirstCapacity),

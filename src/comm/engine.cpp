@@ -108,10 +108,16 @@ Status Engine::read_default_options() {
   return Status();
 }
 
-LinkFacts Engine::link_facts() const {
-  const int per_host = config_.ranks_per_host;
-  return uzip::link_facts(transport_->info().all_same_host && (per_host == 0 || per_host >= transport_->size()),
-                          tuning_.get());
+LinkFacts Engine::link_facts(std::span<const int> processes) const {
+  const TransportInfo& info = transport_->info();
+  const auto all_equal = [&](auto number_of) {
+    return std::all_of(processes.begin(), processes.end(),
+                       [&](int process) { return number_of(process) == number_of(processes[0]); });
+  };
+  const bool share_memory = info.hosts.empty() ? info.all_same_host
+                                               : all_equal([&](int process) { return info.hosts[static_cast<size_t>(process)]; });
+  // Hosts may be pretended.
+  return uzip::link_facts(share_memory && all_equal([&](int process) { return host_of(process); }), tuning_.get());
 }
 
 int Engine::host_of(int process) const {

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,7 @@ class Engine final : public TransportSink {
   // For communicators, requests and rounds.
   const Config& config() const { return config_; }
   const CallOptions* default_options() const { return defaults_; }
-  LinkFacts link_facts() const;  ///< of the whole job
+  LinkFacts link_facts(std::span<const int> processes) const;  ///< of a communicator of these
   int host_of(int process) const;  ///< a number for each host
   /// The table that all ranks have agreed on, or nullptr; to be set before the first communicator is made.
   void set_tuning(std::shared_ptr<const TuningTable> tuning) { tuning_ = std::move(tuning); }

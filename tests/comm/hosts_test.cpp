@@ -1,6 +1,7 @@
 // Ranks on several hosts: results are the same as anywhere, what passes within a host is not encoded, and the library's
 // own choice takes the hosts into account.
 #include "algos/algorithm.hpp"
+#include "comm/api_job.hpp"
 #include "comm/coll_case.hpp"
 #include "comm/loopback_job.hpp"
 
@@ -73,6 +74,35 @@ uzip_coll_info_t info_of_allreduce(std::vector<int> hosts) {
 TEST(HostsTest, OwnChoiceIsHierarchicalWhereSomeShareAHost) {
   EXPECT_STREQ(info_of_allreduce({0, 0, 0, 0, 4, 4, 4, 4}).algorithm, "hierarchical");
   EXPECT_STREQ(info_of_allreduce({0, 1, 2, 3}).algorithm, "two_shot");
+}
+
+// What counts is where the ranks of the communicator are, not those of the whole job.
+TEST(HostsTest, PartsOfAJobAreJudgedByThemselves) {
+  Config pretended;
+  pretended.ranks_per_host = 2;
+  for (bool pretend : {false, true}) {
+    ApiJob job(4, pretend ? LoopbackOptions() : wire_of({0, 0, 2, 2}, 1), pretend ? pretended : Config());
+    job.run([](int rank, uzip_comm_t world) {
+      const auto codec_of = [](uzip_comm_t comm) {
+        std::vector<float> in(100000, 1), out(in.size());
+        uzip_coll_info_t info = {};
+        info.struct_size = sizeof info;
+        uzip_coll_args_t call = make_call(UZIP_ALLREDUCE, in.data(), out.data(), in.size());
+        call.info = &info;
+        EXPECT_TRUE(succeeds(uzip_coll_run(&call, comm)));
+        return std::string(info.codec);
+      };
+      uzip_comm_t host, across, alone;
+      ASSERT_TRUE(succeeds(uzip_comm_split(world, rank / 2, 0, &host)));
+      ASSERT_TRUE(succeeds(uzip_comm_split(world, rank % 2, 0, &across)));
+      ASSERT_TRUE(succeeds(uzip_comm_split(world, rank, 0, &alone)));
+      EXPECT_EQ(codec_of(world), "lev");
+      EXPECT_EQ(codec_of(host), "raw");
+      EXPECT_EQ(codec_of(across), "lev");
+      EXPECT_EQ(codec_of(alone), "raw");
+      for (uzip_comm_t* comm : {&host, &across, &alone}) ASSERT_TRUE(succeeds(uzip_comm_free(comm)));
+    });
+  }
 }
 
 TEST(HostsTest, PretendedHostsAreOnes) {
