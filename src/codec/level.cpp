@@ -2,36 +2,65 @@
 // levels before it hold, so there are few states.
 #include "codec/level.hpp"
 
+// At its usual level this compiler leaves loops of unknown length alone.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#pragma GCC optimize("O3")
+#endif
+
 #include <algorithm>
+#include <span>
+#include <utility>
 
 namespace uzip {
 namespace {
 
-/// Fields by falling count, and the mass of the first i of them.
+/// Fields by falling count, and the mass of the first i of them, i <= count.
 struct Ranking {
   std::array<uint8_t, kMaxSymbols> symbols;
-  std::array<uint32_t, kMaxSymbols + 1> mass{};
+  std::array<uint32_t, kMaxSymbols + 1> mass;
   unsigned count = 0;
 };
 
-Ranking rank_fields(const std::array<uint32_t, 256>& counts, unsigned fields) {
-  std::array<uint32_t, 256> keys;
+/// Sorts fields by falling count. Most counts of a sample are small: by place, not by comparison.
+void sort_by_place(const std::array<uint32_t, 256>& counts, std::span<const uint8_t> fields,
+                   uint8_t* sorted) {
+  constexpr uint32_t kLast = 63;  // and all larger counts
+  std::array<uint16_t, kLast + 1> begin{};
+  for (uint8_t field : fields) ++begin[std::min(counts[field], kLast)];
+  const unsigned large = begin[kLast];
+  uint16_t end = 0;
+  for (unsigned bucket = kLast + 1; bucket-- > 0;)
+    end = static_cast<uint16_t>(end + std::exchange(begin[bucket], end));
+  for (uint8_t field : fields) sorted[begin[std::min(counts[field], kLast)]++] = field;
+  std::sort(sorted, sorted + large, [&](uint8_t a, uint8_t b) {
+    return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
+  });
+}
+
+/// The first `wanted`.
+Ranking rank_fields(const std::array<uint32_t, 256>& counts, unsigned fields, unsigned wanted) {
+  std::array<uint8_t, 256> present;
+  std::array<uint8_t, 256> sorted;
+  std::array<uint32_t, 32> keys;
   unsigned found = 0;
   for (unsigned field = 0; field < fields; field += 2) {
     if ((counts[field] | counts[field + 1]) == 0) continue;  // most are
     for (unsigned i = field; i < field + 2; ++i)
-      if (counts[i] != 0) keys[found++] = counts[i] << 8 | (255 - i);
+      if (counts[i] != 0) present[found++] = static_cast<uint8_t>(i);
   }
-  const unsigned top = std::min<unsigned>(found, kMaxSymbols);
-  if (found <= 32)
+  if (found <= keys.size()) {
+    for (unsigned i = 0; i < found; ++i) keys[i] = counts[present[i]] << 8 | (255u - present[i]);
     std::sort(keys.begin(), keys.begin() + found, std::greater<>());
-  else
-    std::partial_sort(keys.begin(), keys.begin() + top, keys.begin() + found, std::greater<>());
+    for (unsigned i = 0; i < found; ++i) sorted[i] = static_cast<uint8_t>(255 - (keys[i] & 255));
+  } else {
+    sort_by_place(counts, {present.data(), found}, sorted.data());
+  }
   Ranking ranking;
-  ranking.count = top;
-  for (unsigned i = 0; i < kMaxSymbols; ++i) {
-    if (i < top) ranking.symbols[i] = static_cast<uint8_t>(255 - (keys[i] & 255));
-    ranking.mass[i + 1] = ranking.mass[i] + (i < top ? keys[i] >> 8 : 0);
+  ranking.count = std::min(found, wanted);
+  ranking.mass[0] = 0;
+  for (unsigned i = 0; i < ranking.count; ++i) {
+    ranking.symbols[i] = sorted[i];
+    ranking.mass[i + 1] = ranking.mass[i] + counts[sorted[i]];
   }
   return ranking;
 }
@@ -55,40 +84,55 @@ void add_neighbours(Ranking& ranking, unsigned fields, unsigned wanted) {
 
 /// Cheapest widths for fields of this ranking; costs are those of the sample. What is left to code
 /// after some levels depends only on how many symbols these have, so the table has one row for each
-/// number of levels and one entry for each number of symbols.
+/// number of levels and one entry for each number of symbols. Samples are small: costs fit into 32
+/// bits, of which many are compared at once.
 uint64_t best_widths(const Ranking& ranking, uint32_t total, size_t count, unsigned max_levels,
                      std::array<uint8_t, kMaxLevels>* widths) {
+  constexpr unsigned kMost = 15;  // symbols of a level
+  constexpr auto kUnit = static_cast<int32_t>(kCostUnit);
   // What a level costs in the descriptor weighs more in a small sequence.
-  std::array<uint64_t, 5> described{};
+  std::array<int32_t, 5> described{};
   for (unsigned width = 1; width <= 4; ++width)
-    described[width] = (32 + 8 * ((1u << width) - 1)) * kCostUnit * total / count;
+    described[width] =
+        static_cast<int32_t>((32 + 8 * ((1u << width) - 1)) * kCostUnit * total / count);
+  const unsigned known = ranking.count;
+  std::array<int32_t, kMaxSymbols + 1> left{};  // a bit of each
+  for (unsigned i = 0; i <= known; ++i)
+    left[i] = kUnit * static_cast<int32_t>(total - ranking.mass[i]);
 
-  std::array<uint64_t, kMaxSymbols + 1> after;  // cost of what is left after the levels before
-  std::array<std::array<uint8_t, kMaxSymbols + 1>, kMaxLevels> choice{};
-  for (unsigned offset = 0; offset <= 15 * max_levels; ++offset)
-    after[offset] = 8 * kCostUnit * (total - ranking.mass[offset]);
+  // Cost of what is left after so many levels with so many symbols; with all symbols that is
+  // nothing.
+  std::array<std::array<int32_t, kMaxSymbols + kMost + 1>, kMaxLevels + 1> after;
+  const auto nothing_beyond = [&](unsigned level, unsigned last) {
+    std::fill_n(after[level].begin() + last + 1, kMost, 0);
+  };
+  for (unsigned i = 0; i <= known; ++i) after[max_levels][i] = 8 * left[i];
+  nothing_beyond(max_levels, known);
   for (unsigned level = max_levels; level-- > 0;) {
-    // An entry is overwritten only after all entries that need it: levels look at higher offsets.
-    for (unsigned offset = level; offset <= 15 * level; ++offset) {
-      const uint64_t left = total - ranking.mass[offset];
-      if (left == 0) break;  // so many symbols hold all; nothing costs nothing
-      uint64_t lowest = level == 0 ? UINT64_MAX : 8 * kCostUnit * left;
-      for (unsigned width = 1; width <= 4; ++width) {
-        const uint64_t cost =
-            width * kCostUnit * left + described[width] + after[offset + (1u << width) - 1];
-        if (cost >= lowest) continue;
-        lowest = cost;
-        choice[level][offset] = static_cast<uint8_t>(width);
-      }
-      after[offset] = lowest;
+    const int32_t* const deeper = after[level + 1].data();
+    const unsigned last = std::min(kMost * level, known);
+    nothing_beyond(level, last);
+    for (unsigned i = 0; i <= last; ++i) {
+      const int32_t narrow = std::min(left[i] + described[1] + deeper[i + 1],
+                                      2 * left[i] + described[2] + deeper[i + 3]);
+      const int32_t wide = std::min(3 * left[i] + described[3] + deeper[i + 7],
+                                    4 * left[i] + described[4] + deeper[i + 15]);
+      const int32_t coded = std::min(narrow, wide);
+      after[level][i] = level == 0 ? coded : std::min(coded, 8 * left[i]);
     }
   }
   unsigned offset = 0;
-  for (unsigned level = 0; level < max_levels && choice[level][offset] != 0; ++level) {
-    (*widths)[level] = choice[level][offset];
-    offset += (1u << choice[level][offset]) - 1;
+  for (unsigned level = 0; level < max_levels; ++level) {
+    if (level > 0 && after[level][offset] == 8 * left[offset]) break;  // nothing is gained by it
+    unsigned width = 1;
+    while (static_cast<int32_t>(width) * left[offset] + described[width] +
+               after[level + 1][offset + (1u << width) - 1] !=
+           after[level][offset])
+      ++width;
+    (*widths)[level] = static_cast<uint8_t>(width);
+    offset += (1u << width) - 1;
   }
-  return after[0];
+  return static_cast<uint64_t>(after[0][0]);
 }
 
 /// The counts of the fields byte >> shift, for rising shifts.
@@ -111,7 +155,7 @@ class FieldCounts {
 uint64_t choose_levels(const std::array<uint32_t, 256>& counts, uint32_t total, size_t count,
                        unsigned max_levels, unsigned shift, SequenceRecord* record) {
   const unsigned fields = 256u >> shift;
-  Ranking ranking = rank_fields(counts, fields);
+  Ranking ranking = rank_fields(counts, fields, 15 * max_levels);
   std::array<uint8_t, kMaxLevels> widths{};
   const uint64_t cost = best_widths(ranking, total, count, max_levels, &widths);
   record->shift = static_cast<uint8_t>(shift);
