@@ -4,6 +4,8 @@
 
 #include "codec/lev_layout.hpp"
 #include "gpu/cooperative.hpp"
+#include "gpu/peer_group.hpp"
+#include "gpu/plugin_error.hpp"
 #include "gpu/runtime.hpp"
 #include "gpu/type_kernels.hpp"
 
@@ -25,10 +27,10 @@ struct CodecContext {
 };
 
 namespace {
-
 thread_local char error_message[256] = "";
+}
 
-__attribute__((format(printf, 1, 2))) int fail(const char* format, ...) {
+int fail(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(error_message, sizeof error_message, format, arguments);
@@ -42,8 +44,7 @@ int check(Error error, const char* what) {
   return fail("GPU: %s: %s", what, error_text(error));
 }
 
-#define UZIP_CHECK(call, what) \
-  if (const int failed = check(call, what); failed != 0) return failed
+namespace {
 
 const char* last_error() { return error_message; }
 
@@ -360,7 +361,7 @@ constexpr PluginApi kApi = {
     set_device,     allocate,        release,         allocate_pinned,  release_pinned,
     create_stream,  destroy_stream,  wait_stream,     query_stream,     stream_waits_for,
     copy,           clear,           encode_bound,    create_codec,     destroy_codec,
-    encode,         decode,          reduce,
+    encode,         decode,          reduce,          peer_api,
 };
 
 }  // namespace

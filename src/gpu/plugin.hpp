@@ -8,6 +8,7 @@
 #pragma once
 
 #include "codec/frame.hpp"
+#include "gpu/peer_plugin.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,7 @@
 namespace uzip::gpu {
 
 /// Raised with every change of the table: plugin and core come from one build.
-inline constexpr uint32_t kPluginAbi = 1;
+inline constexpr uint32_t kPluginAbi = 2;
 
 struct DeviceInfo {
   char name[128];
@@ -110,6 +111,8 @@ struct PluginApi {
   int (*reduce)(CodecContext* context, uint8_t op, uint8_t type, void* dst,
                 const void* const* sources, size_t source_count, uint64_t count,
                 uint64_t average_over, void* stream);
+
+  const PeerApi* (*peers)();  ///< never null
 };
 
 /// The only symbol that a plugin exports.

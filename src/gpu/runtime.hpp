@@ -28,4 +28,15 @@ Error blocks_per_processor(int* blocks, Kernel kernel, int threads) {
   return UZIP_GPU_RUNTIME(OccupancyMaxActiveBlocksPerMultiprocessor)(blocks, kernel, threads, 0);
 }
 
+/// Brings a kernel to the device, which otherwise its first launch does.
+template <class Kernel>
+Error load_kernel(Kernel kernel) {
+#if defined(__HIP__)
+  hipFuncAttributes attributes;
+#else
+  cudaFuncAttributes attributes;
+#endif
+  return UZIP_GPU_RUNTIME(FuncGetAttributes)(&attributes, reinterpret_cast<const void*>(kernel));
+}
+
 }  // namespace uzip::gpu

@@ -1,0 +1,135 @@
+// The ranks of one host as one of them sees them: its region of memory, the others' regions, the
+// streams. Made by peer_group.cu; peer_pipeline.cu and peer_small.cu carry calls out.
+#pragma once
+
+#include "gpu/peer_layout.hpp"
+#include "gpu/peer_plugin.hpp"
+#include "gpu/peer_runtime.hpp"
+#include "gpu/plugin.hpp"
+#include "gpu/plugin_error.hpp"
+
+#include <vector>
+
+namespace uzip::gpu {
+
+/// Calls that may be at work at the same time.
+inline constexpr uint64_t kMostTickets = 256;
+
+/// What a call leaves in memory of the host when it is done.
+struct TicketWords {
+  uint64_t done;   ///< the ticket
+  uint64_t fault;  ///< a decode fault, or kTimedOut
+};
+inline constexpr uint64_t kTimedOut = ~uint64_t{0};
+
+/// A stream of the group, and the event that others wait for.
+struct WorkStream {
+  Stream stream = nullptr;
+  Event event = nullptr;
+  uint64_t last_call = 0;  ///< ticket of the last call that uses it
+};
+
+/// What there is for one other rank. Counts are alike at both ends.
+struct PeerLane {
+  uint8_t* region = nullptr;  ///< the other's, as this process sees it
+  bool opened = false;        ///< by an IPC handle
+  uint64_t sent = 0;          ///< pieces
+  uint64_t taken = 0;
+  uint64_t collected = 0;  ///< frames from the other's shared outbox
+  uint64_t shared[kMostDepth] =
+      {};  ///< by slot of the shared outbox: number of the piece that was there, from 1
+  uint64_t small_sent = 0;  ///< small messages
+  uint64_t small_taken = 0;
+  uint64_t tiles_sent = 0;  ///< by each thread block of a store kernel
+  uint64_t tiles_taken = 0;
+  uint64_t tiles_collected = 0;
+};
+
+/// Few, because streams beyond eight share queues of the hardware with others, and wait for them
+/// (CUDA's default; CUDA_DEVICE_MAX_CONNECTIONS).
+struct PeerStreams {
+  WorkStream code;     ///< encodes what is for one rank
+  WorkStream copy[2];  ///< to other ranks: the end of one copy hides the start of the other
+  WorkStream take;     ///< decodes and reduces what is for this rank, encodes what is for all
+  WorkStream collect;  ///< decodes what is for all
+
+  template <class Action>
+  void each(Action action) {
+    for (WorkStream* work : {&code, &copy[0], &copy[1], &take, &collect}) action(*work);
+  }
+};
+
+class PeerGroup {
+ public:
+  ~PeerGroup();
+  int create(const PeerOptions& options, PeerHandle* own);
+  int connect(const PeerHandle* handles);
+  int start(const PeerCall& call, Stream stream, PeerTicket* ticket);
+  int query(uint64_t ticket, bool* done);
+  int give_up();
+
+  int rank() const { return options_.rank; }
+  int ranks() const { return options_.ranks; }
+  const PeerOptions& options() const { return options_; }
+  const PeerLayout& layout() const { return layout_; }
+  unsigned store_blocks() const { return store_blocks_; }
+  PeerLane& lane(int rank) { return lanes_[static_cast<size_t>(rank)]; }
+  PeerStreams& streams() { return streams_; }
+  Event begin() const { return begin_; }
+  CodecContext* pair_codec() { return pair_codec_; }    ///< of the stream `code`
+  CodecContext* share_codec() { return share_codec_; }  ///< of the stream `take`
+  const WordOperations& words() const { return words_; }
+  uint8_t* region() { return region_; }
+  PeerFlags& flags() { return *reinterpret_cast<PeerFlags*>(region_); }
+  /// Of another rank.
+  PeerFlags& flags(int rank) { return *reinterpret_cast<PeerFlags*>(lane(rank).region); }
+  PeerFaults& faults() { return *reinterpret_cast<PeerFaults*>(region_ + PeerLayout::faults_at()); }
+  uint32_t* counter(uint64_t ticket) { return counters_ + ticket % kMostTickets; }
+  TicketWords& ticket_words(uint64_t ticket) { return tickets_[ticket % kMostTickets]; }
+
+  uint64_t wire_bytes = 0;  ///< that left in all calls
+  uint64_t shared = 0;      ///< frames in the shared outbox
+  uint64_t tiles_shared = 0;
+
+ private:
+  uint64_t sent_elements(const PeerCall& call) const;
+  int create_streams();
+  int load_kernels();
+  int open_peer(int rank, const PeerHandle& handle);
+
+  PeerOptions options_{};
+  PeerLayout layout_;
+  unsigned store_blocks_ = kStoreBlocks;  ///< as many as all ranks allow
+  WordOperations words_;
+  int device_ = 0;
+  uint8_t* region_ = nullptr;
+  std::vector<PeerLane> lanes_;
+  PeerStreams streams_;
+  Event begin_ = nullptr;      ///< where a pipeline's caller was
+  Event last_call_ = nullptr;  ///< the end of the last call
+  Stream rescue_ = nullptr;
+  CodecContext* pair_codec_ = nullptr;
+  CodecContext* share_codec_ = nullptr;
+  uint32_t* counters_ = nullptr;
+  TicketWords* tickets_ = nullptr;
+  PeerFlags* released_ = nullptr;  ///< in pinned memory: words that end every wait
+  uint64_t last_ticket_ = 0;
+  bool broken_ = false;
+  bool given_up_ = false;
+};
+
+/// Enqueue a call; the large ones end with their ticket's words written.
+int start_pipeline(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket);
+int start_small(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket);
+int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket);
+/// Which of them. The same on all ranks.
+bool is_small(const PeerCall& call);
+bool is_stored(const PeerGroup& group, const PeerCall& call);
+/// See PeerGroup::load_kernels().
+int load_small_kernels();
+int load_store_kernels();
+
+/// The second table of the plugin.
+const PeerApi* peer_api();
+
+}  // namespace uzip::gpu

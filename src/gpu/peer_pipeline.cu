@@ -1,0 +1,459 @@
+// Large calls: encode kernel -> copy engine -> decode kernel, piece by piece, each on a stream of
+// its own. Ranks meet in words of memory that streams write and wait for; the host only enqueues.
+//
+// What a rank enqueues follows one order on all ranks: piece by piece, what leaves before what is
+// waited for. So streams that share a queue of the hardware delay one another, but can't wait in a
+// circle.
+#include "gpu/peer_group.hpp"
+
+#include "base/datatype.hpp"
+#include "codec/lev_layout.hpp"
+#include "gpu/cooperative.hpp"
+
+#include <algorithm>
+
+extern "C" const uzip::gpu::PluginApi* uzip_gpu_plugin();
+
+namespace uzip::gpu {
+namespace {
+
+/// A frame in a slot: header, plain part, coded part.
+struct FrameRoom {
+  uint64_t plain_bytes;
+  /// Bytes of the coded part that are copied, whatever it has. What is beyond is read from the
+  /// sender's memory, where it is.
+  uint64_t coded_room;
+
+  uint64_t copied_bytes() const { return kFrameRoom + plain_bytes + coded_room; }
+};
+
+struct SlotFrame {
+  uint8_t* memory;
+  FrameRoom room;
+
+  FrameHeader* header() const { return reinterpret_cast<FrameHeader*>(memory); }
+  uint8_t* plain() const { return memory + kFrameRoom; }
+  uint8_t* coded() const { return plain() + room.plain_bytes; }
+};
+
+class PeerPipeline {
+ public:
+  PeerPipeline(PeerGroup& group, const PeerCall& call, Stream user, uint64_t ticket)
+      : group_(group), call_(call), user_(user), ticket_(ticket), api_(*uzip_gpu_plugin()) {
+    element_ = datatype_size(static_cast<DataType>(call.type));
+    choose_pieces();
+  }
+
+  int run() {
+    fail_if(UZIP_GPU_RUNTIME(EventRecord)(group_.begin(), user_), "an event");
+    switch (call_.coll) {
+      case PeerColl::kAllreduce:
+      case PeerColl::kReduceScatter:
+      case PeerColl::kAllgather:
+        run_collective();
+        break;
+      case PeerColl::kSend:
+        run_send();
+        break;
+      case PeerColl::kRecv:
+        run_recv();
+        break;
+    }
+    finish();
+    return failed_;
+  }
+
+ private:
+  // ---- The calls ---------------------------------------------------------------------------------
+
+  void run_collective() {
+    const bool scatters = call_.coll != PeerColl::kAllgather;
+    const bool gathers = call_.coll != PeerColl::kReduceScatter;
+    uint64_t most = 0;
+    for (int rank = 0; rank < group_.ranks(); ++rank) most = std::max(most, chunk(rank).count);
+    if (call_.coll == PeerColl::kAllgather) copy_own_block();
+    // All chunks are cut in the same way, but may end at different pieces.
+    for (uint64_t done = 0; done < most && failed_ == 0;) {
+      if (scatters) each_peer([&](int rank) { scatter(rank, piece(rank, done)); });
+      const ElementRange own = piece(group_.rank(), done);
+      if (own.count > 0) {
+        if (scatters) reduce(own);
+        if (gathers) share(own);
+      }
+      if (gathers) each_peer([&](int rank) { collect(rank, piece(rank, done)); });
+      done += sizes_.at(done, most).count;
+    }
+  }
+
+  void run_send() {
+    for (uint64_t done = 0; done < call_.count && failed_ == 0;) {
+      const ElementRange next = sizes_.at(done, call_.count);
+      send_piece(call_.peer, src(next.first), next.count);
+      done += next.count;
+    }
+  }
+
+  void run_recv() {
+    for (uint64_t done = 0; done < call_.count && failed_ == 0;) {
+      const ElementRange next = sizes_.at(done, call_.count);
+      take_piece(call_.peer, dst(next.first), next.count);
+      done += next.count;
+    }
+  }
+
+  // ---- Pieces ------------------------------------------------------------------------------------
+
+  void choose_pieces() {
+    const PeerLayout& layout = group_.layout();
+    uint64_t most = layout.slot_bytes() / element_;
+    if (call_.compress) {
+      // A whole frame has to fit in the outbox, what is copied of it in the inbox.
+      uint64_t plain = 0;
+      uint64_t coded = 0;
+      fail_if(api_.encode_bound(call_.type, kTileValues, &plain, &coded));
+      const uint64_t in_outbox = plain + coded + sizeof(LevTableEntry);
+      const uint64_t in_inbox = room(kTileValues).copied_bytes() - kFrameRoom;
+      most = kTileValues * std::min((layout.outbox_bytes() - kFrameRoom) / in_outbox,
+                                    (layout.inbox_bytes() - kFrameRoom) / in_inbox);
+    }
+    const PeerOptions& options = group_.options();
+    if (options.most_piece > 0) most = std::min(most, options.most_piece / element_);
+    most = std::max<uint64_t>(most / kTileValues, 1) * kTileValues;
+    const uint64_t wanted = options.least_piece > 0 ? options.least_piece : kLeastPiece;
+    const uint64_t least = (wanted / element_ + kTileValues - 1) / kTileValues * kTileValues;
+    sizes_ = {std::min(least, most), most, kTileValues};
+  }
+
+  /// The elements that a rank reduces, or that it brings.
+  ElementRange chunk(int rank) const {
+    if (call_.coll == PeerColl::kAllreduce)
+      return chunk_of(call_.count, group_.ranks(), rank, kTileValues);
+    return {static_cast<uint64_t>(rank) * call_.count, call_.count};
+  }
+
+  /// The elements of a rank's chunk that are on their way together with the first `done` ones done.
+  ElementRange piece(int rank, uint64_t done) const {
+    uint64_t most = 0;
+    for (int r = 0; r < group_.ranks(); ++r) most = std::max(most, chunk(r).count);
+    const ElementRange whole = chunk(rank);
+    const uint64_t end = std::min(whole.count, done + sizes_.at(done, most).count);
+    return {whole.first + done, end > done ? end - done : 0};
+  }
+
+  const uint8_t* src(uint64_t element) const {
+    return static_cast<const uint8_t*>(call_.src) + element * element_;
+  }
+  uint8_t* dst(uint64_t element) const {
+    return static_cast<uint8_t*>(call_.dst) + element * element_;
+  }
+  /// Where the elements of the own chunk are wanted: of a scattered vector only they.
+  uint8_t* own_result(uint64_t element) const {
+    return dst(call_.coll == PeerColl::kReduceScatter ? element - chunk(group_.rank()).first
+                                                      : element);
+  }
+
+  template <class Action>
+  void each_peer(Action action) {
+    // Nobody is everybody's first.
+    for (int i = 1; i < group_.ranks(); ++i) action((group_.rank() + i) % group_.ranks());
+  }
+
+  // ---- Steps of a piece --------------------------------------------------------------------------
+
+  void scatter(int rank, const ElementRange& elements) {
+    if (elements.count > 0) send_piece(rank, src(elements.first), elements.count);
+  }
+
+  void send_piece(int rank, const uint8_t* elements, uint64_t count) {
+    const uint64_t sequence = group_.lane(rank).sent++;
+    WorkStream& out = copier(Way::kPair);
+    use(out);
+    if (!call_.compress) {
+      wait_for_credit(out, rank, sequence);
+      return send(out, rank, sequence, elements, count * element_);
+    }
+    WorkStream& code = group_.streams().code;
+    use(code);
+    wait_for_credit(code, rank, sequence);
+    const SlotFrame frame = {
+        group_.region() + group_.layout().outbox_at(group_.rank(), rank, sequence), room(count)};
+    encode(code, group_.pair_codec(), elements, count, frame);
+    follow(out, code);
+    send(out, rank, sequence, frame.memory, frame.room.copied_bytes());
+  }
+
+  void take_piece(int rank, uint8_t* result, uint64_t count) {
+    WorkStream& take = group_.streams().take;
+    use(take);
+    const Arrival arrival = arrive(take, rank, count);
+    if (call_.compress)
+      decode(take, arrival, result, nullptr);
+    else
+      copy(take, result, arrival.inbox, count * element_);
+    give_back(take, rank, arrival.sequence);
+  }
+
+  /// This rank's share: everybody's elements, in rank order.
+  void reduce(const ElementRange& own) {
+    WorkStream& take = group_.streams().take;
+    use(take);
+    if (call_.compress && group_.ranks() == 2) {
+      const int rank = 1 - group_.rank();
+      const Arrival arrival = arrive(take, rank, own.count);
+      decode(take, arrival, own_result(own.first), src(own.first));
+      return give_back(take, rank, arrival.sequence);
+    }
+    const void* sources[kMostPeerRanks];
+    uint64_t sequences[kMostPeerRanks];
+    sources[group_.rank()] = src(own.first);
+    each_peer([&](int rank) {
+      const Arrival arrival = arrive(take, rank, own.count);
+      sources[rank] = arrival.inbox;
+      sequences[rank] = arrival.sequence;
+      if (!call_.compress) return;
+      uint8_t* const elements = group_.region() + group_.layout().scratch_at(group_.rank(), rank);
+      decode(take, arrival, elements, nullptr);
+      give_back(take, rank, arrival.sequence);
+      sources[rank] = elements;
+    });
+    fail_if(api_.reduce(group_.share_codec(), call_.op, call_.type, own_result(own.first), sources,
+                        static_cast<size_t>(group_.ranks()), own.count, call_.average_over,
+                        take.stream));
+    if (!call_.compress) each_peer([&](int rank) { give_back(take, rank, sequences[rank]); });
+  }
+
+  /// This rank's elements to everybody.
+  void share(const ElementRange& own) {
+    const bool reduced = call_.coll == PeerColl::kAllreduce;
+    const uint8_t* const elements =
+        reduced ? own_result(own.first) : src(own.first - chunk(group_.rank()).first);
+    WorkStream& take = group_.streams().take;
+    SlotFrame frame{};
+    if (call_.compress) frame = encode_shared(elements, own.count);
+    each_peer([&](int rank) {
+      const uint64_t sequence = group_.lane(rank).sent++;
+      WorkStream& out = copier(Way::kShare);
+      use(out);
+      if (call_.compress || reduced) follow(out, take);
+      if (call_.compress && group_.ranks() == 2)
+        return send(out, rank, sequence, frame.memory, frame.room.copied_bytes());
+      wait_for_credit(out, rank, sequence);
+      if (call_.compress)
+        send(out, rank, sequence, frame.memory, frame.room.copied_bytes());
+      else
+        send(out, rank, sequence, elements, own.count * element_);
+    });
+    if (call_.compress) ++group_.shared;
+  }
+
+  /// Of two ranks in the outbox for the other; of more in the one that they share, when none of
+  /// them needs what was there before.
+  SlotFrame encode_shared(const uint8_t* elements, uint64_t count) {
+    WorkStream& take = group_.streams().take;
+    use(take);
+    const PeerLayout& layout = group_.layout();
+    uint64_t place = layout.shared_outbox_at(group_.shared);
+    if (group_.ranks() == 2) {
+      const int rank = 1 - group_.rank();
+      place = layout.outbox_at(group_.rank(), rank, group_.lane(rank).sent);
+      wait_for_credit(take, rank, group_.lane(rank).sent);
+    } else {
+      each_peer([&](int rank) {
+        PeerLane& lane = group_.lane(rank);
+        uint64_t& last = lane.shared[group_.shared % layout.depth()];
+        if (last > 0) wait(take, credit(rank, last - 1), last);
+        last = lane.sent + 1;
+      });
+    }
+    const SlotFrame frame = {group_.region() + place, room(count)};
+    encode(take, group_.share_codec(), elements, count, frame);
+    return frame;
+  }
+
+  /// A rank's elements, from its share() to where they are wanted.
+  void collect(int rank, const ElementRange& elements) {
+    if (elements.count == 0) return;
+    WorkStream& work = group_.streams().collect;
+    use(work);
+    Arrival arrival = arrive(work, rank, elements.count);
+    if (group_.ranks() > 2)
+      arrival.outbox =
+          group_.lane(rank).region + group_.layout().shared_outbox_at(group_.lane(rank).collected);
+    if (call_.compress) {
+      ++group_.lane(rank).collected;
+      decode(work, arrival, dst(elements.first), nullptr);
+    } else {
+      copy(work, dst(elements.first), arrival.inbox, elements.count * element_);
+    }
+    give_back(work, rank, arrival.sequence);
+  }
+
+  void copy_own_block() {
+    uint8_t* const own = dst(chunk(group_.rank()).first);
+    if (own == call_.src) return;
+    WorkStream& take = group_.streams().take;
+    use(take);
+    copy(take, own, static_cast<const uint8_t*>(call_.src), call_.count * element_);
+  }
+
+  /// A piece that has come from a rank.
+  struct Arrival {
+    uint8_t* inbox;
+    const uint8_t* outbox;  ///< of the sender, if it is a frame
+    uint64_t count;
+    uint64_t sequence;
+  };
+  /// Waits for the next piece of a rank.
+  Arrival arrive(WorkStream& work, int rank, uint64_t count) {
+    const PeerLayout& layout = group_.layout();
+    const uint64_t sequence = group_.lane(rank).taken++;
+    wait(work, &group_.flags().ready[rank][sequence % layout.depth()], sequence + 1);
+    return {group_.region() + layout.inbox_at(group_.rank(), rank, sequence),
+            group_.lane(rank).region + layout.outbox_at(rank, group_.rank(), sequence), count,
+            sequence};
+  }
+  void give_back(WorkStream& work, int rank, uint64_t sequence) {
+    const unsigned slot = sequence % group_.layout().depth();
+    tell(work, &group_.flags(rank).credit[group_.rank()][slot], sequence + 1);
+  }
+
+  // ---- Frames ------------------------------------------------------------------------------------
+
+  FrameRoom room(uint64_t count) {
+    FrameRoom result{};
+    uint64_t bound = 0;
+    fail_if(api_.encode_bound(call_.type, count, &result.plain_bytes, &bound));
+    const uint64_t tiles = (count + kTileValues - 1) / kTileValues;
+    // Codes of three bits and few escapes. Two levels have no more than that.
+    const uint64_t codes = call_.levels > 1 ? count * 24 / 64 : count * 26 / 64;
+    const uint64_t expected = lev_first_block(tiles) + codes + tiles * 64;
+    result.coded_room = std::min(bound, expected) / kBlockAlignment * kBlockAlignment;
+    return result;
+  }
+
+  void encode(WorkStream& work, CodecContext* codec, const uint8_t* elements, uint64_t count,
+              const SlotFrame& frame) {
+    EncodeRequest request{};
+    request.type = call_.type;
+    request.count = count;
+    request.src = elements;
+    request.plain = frame.plain();
+    request.coded = frame.coded();
+    request.header = frame.header();
+    request.call = call_.stamp;
+    request.levels = call_.levels;
+    request.fixed_plain = true;
+    request.blocks = group_.options().blocks;
+    fail_if(api_.encode(codec, &request, work.stream));
+  }
+
+  void decode(WorkStream& work, const Arrival& arrival, uint8_t* result, const uint8_t* operand) {
+    const SlotFrame frame = {arrival.inbox, room(arrival.count)};
+    DecodeRequest request{};
+    request.type = call_.type;
+    request.count = arrival.count;
+    request.header = frame.header();
+    request.header_on_device = true;
+    request.plain = frame.plain();
+    request.coded = frame.coded();
+    request.plain_room = frame.room.plain_bytes;
+    request.coded_room = frame.room.coded_room;
+    request.coded_rest = arrival.outbox + (frame.coded() - arrival.inbox);
+    request.dst = result;
+    request.operand = operand;
+    request.op = call_.op;
+    request.average_over = call_.average_over;
+    request.fault = &group_.faults().decode;
+    request.blocks = group_.options().blocks;
+    fail_if(api_.decode(group_.share_codec(), &request, work.stream));
+  }
+
+  enum class Way : unsigned { kPair, kShare };
+  /// Which stream copies the next piece: if there are both ways, one for each, otherwise both in
+  /// turn.
+  WorkStream& copier(Way way) {
+    const bool both = call_.coll == PeerColl::kAllreduce;
+    return group_.streams().copy[both ? static_cast<unsigned>(way) : copies_++ % 2];
+  }
+
+  // ---- Streams -----------------------------------------------------------------------------------
+
+  /// The first time in a call: what the user's stream does before comes before.
+  void use(WorkStream& work) {
+    if (work.last_call == ticket_) return;
+    work.last_call = ticket_;
+    used_[used_count_++] = &work;
+    fail_if(UZIP_GPU_RUNTIME(StreamWaitEvent)(work.stream, group_.begin(), 0), "an event");
+  }
+  /// What is on `first` now comes before what will be on `work`.
+  void follow(WorkStream& work, WorkStream& first) { follow(work.stream, first); }
+  void follow(Stream stream, WorkStream& first) {
+    fail_if(UZIP_GPU_RUNTIME(EventRecord)(first.event, first.stream), "an event");
+    fail_if(UZIP_GPU_RUNTIME(StreamWaitEvent)(stream, first.event, 0), "an event");
+  }
+  void copy(WorkStream& work, void* dst, const void* src, uint64_t bytes) {
+    fail_if(api_.copy(dst, src, bytes, work.stream));
+  }
+  /// To a rank's inbox, when that is free.
+  void send(WorkStream& work, int rank, uint64_t sequence, const void* bytes, uint64_t count) {
+    const PeerLayout& layout = group_.layout();
+    const int own = group_.rank();
+    copy(work, group_.lane(rank).region + layout.inbox_at(rank, own, sequence), bytes, count);
+    tell(work, &group_.flags(rank).ready[own][sequence % layout.depth()], sequence + 1);
+    group_.wire_bytes += count;
+  }
+  uint64_t* credit(int rank, uint64_t sequence) {
+    return &group_.flags().credit[rank][sequence % group_.layout().depth()];
+  }
+  void wait_for_credit(WorkStream& work, int rank, uint64_t sequence) {
+    const unsigned depth = group_.layout().depth();
+    if (sequence >= depth) wait(work, credit(rank, sequence), sequence - depth + 1);
+  }
+  void wait(WorkStream& work, uint64_t* word, uint64_t value) {
+    if (!group_.words().wait(work.stream, word, value))
+      failed_ = fail("GPU: waiting for another rank can't be enqueued");
+  }
+  void tell(WorkStream& work, uint64_t* word, uint64_t value) {
+    if (!group_.words().write(work.stream, word, value))
+      failed_ = fail("GPU: a word for another rank can't be enqueued");
+  }
+
+  /// The user's stream goes on when all is done.
+  void finish() {
+    for (unsigned i = 0; i < used_count_; ++i) follow(user_, *used_[i]);
+    TicketWords& words = group_.ticket_words(ticket_);
+    if (call_.compress)
+      fail_if(api_.copy(&words.fault, &group_.faults().decode, sizeof words.fault, user_));
+    if (!group_.words().write(user_, &words.done, ticket_))
+      failed_ = fail("GPU: the end of a call can't be enqueued");
+  }
+
+  void fail_if(int failed) {
+    if (failed != 0) failed_ = failed;
+  }
+  void fail_if(Error error, const char* what) { fail_if(check(error, what)); }
+
+  static constexpr uint64_t kLeastPiece = 8 << 20;
+  static constexpr unsigned kMostUsed = 5;
+
+  PeerGroup& group_;
+  const PeerCall& call_;
+  Stream user_;
+  uint64_t ticket_;
+  const PluginApi& api_;
+  uint64_t element_ = 1;
+  PieceSizes sizes_{};
+  WorkStream* used_[kMostUsed];
+  unsigned used_count_ = 0;
+  unsigned copies_ = 0;
+  int failed_ = 0;
+};
+
+}  // namespace
+
+int start_pipeline(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket) {
+  PeerPipeline pipeline(group, call, stream, ticket);
+  return pipeline.run();
+}
+
+}  // namespace uzip::gpu

@@ -1,0 +1,110 @@
+// Small calls: one kernel on the caller's stream.
+#include "gpu/peer_group.hpp"
+#include "gpu/peer_small_kernel.hpp"
+
+#include "base/datatype.hpp"
+
+#if defined(__HIP__)
+#define UZIP_KERNEL_ARGUMENT
+#else
+#define UZIP_KERNEL_ARGUMENT __grid_constant__
+#endif
+
+namespace uzip::gpu {
+namespace {
+
+template <int kType>
+__global__ void __launch_bounds__(kSmallThreads)
+    small_kernel(const UZIP_KERNEL_ARGUMENT SmallArgs args) {
+  SmallExchange<kType>(args).run();
+}
+
+template <int kType>
+Error launch(const SmallArgs& args, unsigned blocks, Stream stream) {
+  small_kernel<kType><<<blocks, kSmallThreads, 0, stream>>>(args);
+  return take_error();
+}
+
+template <int kType>
+Error load() {
+  return load_kernel(small_kernel<kType>);
+}
+
+using Load = Error (*)();
+using Launch = Error (*)(const SmallArgs& args, unsigned blocks, Stream stream);
+
+// By type, in the order of uzip_dtype_t.
+constexpr Launch kLaunches[] = {
+    launch<UZIP_INT8>,  launch<UZIP_UINT8>,  launch<UZIP_INT32>,      launch<UZIP_UINT32>,
+    launch<UZIP_INT64>, launch<UZIP_UINT64>, launch<UZIP_FP16>,       launch<UZIP_BF16>,
+    launch<UZIP_FP32>,  launch<UZIP_FP64>,   launch<UZIP_FP8_E4M3FN>, launch<UZIP_FP8_E5M2>,
+};
+constexpr Load kLoads[] = {
+    load<UZIP_INT8>,  load<UZIP_UINT8>,  load<UZIP_INT32>,      load<UZIP_UINT32>,
+    load<UZIP_INT64>, load<UZIP_UINT64>, load<UZIP_FP16>,       load<UZIP_BF16>,
+    load<UZIP_FP32>,  load<UZIP_FP64>,   load<UZIP_FP8_E4M3FN>, load<UZIP_FP8_E5M2>,
+};
+
+uint64_t bytes_of(const PeerCall& call) {
+  return call.count * datatype_size(static_cast<DataType>(call.type));
+}
+
+void open_port(PeerGroup& group, const PeerCall& call, int rank, SmallPort* port) {
+  PeerLane& lane = group.lane(rank);
+  const bool sends =
+      call.coll != PeerColl::kRecv && (call.coll != PeerColl::kSend || call.peer == rank);
+  const bool takes =
+      call.coll != PeerColl::kSend && (call.coll != PeerColl::kRecv || call.peer == rank);
+  if (sends) {
+    port->out = reinterpret_cast<uint4*>(
+        lane.region + group.layout().small_at(rank, group.rank(), lane.small_sent));
+    port->out_sequence = ++lane.small_sent;
+    group.wire_bytes += 2 * bytes_of(call);
+  }
+  if (takes) {
+    port->in = reinterpret_cast<const uint4*>(
+        group.region() + group.layout().small_at(group.rank(), rank, lane.small_taken));
+    port->in_sequence = ++lane.small_taken;
+    port->credit = &group.flags(rank).small_credit[group.rank()];
+  }
+}
+
+}  // namespace
+
+int load_small_kernels() {
+  for (const Load load : kLoads) UZIP_CHECK(load(), "a kernel for small calls");
+  return 0;
+}
+
+bool is_small(const PeerCall& call) { return bytes_of(call) <= kSmallBytes; }
+
+int start_small(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket) {
+  SmallArgs args{};
+  for (int rank = 0; rank < group.ranks(); ++rank)
+    if (rank != group.rank()) open_port(group, call, rank, &args.ports[rank]);
+  args.credits = group.flags().small_credit;
+  args.src = static_cast<const uint8_t*>(call.src);
+  args.dst = static_cast<uint8_t*>(call.dst);
+  args.bytes = bytes_of(call);
+  args.src_stride = call.coll == PeerColl::kReduceScatter ? args.bytes : 0;
+  args.dst_stride = call.coll == PeerColl::kAllgather ? args.bytes : 0;
+  args.average_over = call.average_over;
+  args.deadline_ns = group.options().deadline_ns;
+  args.ticket = ticket;
+  args.done = &group.ticket_words(ticket).done;
+  args.fault = &group.ticket_words(ticket).fault;
+  args.counter = group.counter(ticket);
+  args.rank = static_cast<uint32_t>(group.rank());
+  args.ranks = static_cast<uint32_t>(group.ranks());
+  args.op = call.op;
+  args.reduces = call.coll == PeerColl::kAllreduce || call.coll == PeerColl::kReduceScatter;
+  const uint64_t units = (args.bytes + 7) / 8;
+  const uint64_t wanted = (units + kSmallThreads - 1) / kSmallThreads;
+  constexpr uint64_t kMostBlocks = 32;
+  const auto blocks = static_cast<unsigned>(wanted < 1             ? 1
+                                            : wanted < kMostBlocks ? wanted
+                                                                   : kMostBlocks);
+  return check(kLaunches[call.type](args, blocks, stream), "start of a small call");
+}
+
+}  // namespace uzip::gpu

@@ -1,0 +1,162 @@
+// Calls by a store kernel, on the caller's stream.
+#include "gpu/peer_group.hpp"
+#include "gpu/peer_store_kernel.hpp"
+
+#include "base/datatype.hpp"
+
+#include <algorithm>
+
+#if defined(__HIP__)
+#define UZIP_KERNEL_ARGUMENT
+#else
+#define UZIP_KERNEL_ARGUMENT __grid_constant__
+#endif
+
+namespace uzip::gpu {
+namespace {
+
+template <int kType>
+__global__ void __launch_bounds__(kStoreThreads)
+    store_kernel(const UZIP_KERNEL_ARGUMENT StoreArgs args) {
+  __shared__ StepTiles tiles;
+  StoreExchange<kType>(args, tiles).run();
+}
+
+template <int kType>
+Error launch(const StoreArgs& args, unsigned blocks, Stream stream) {
+  store_kernel<kType><<<blocks, kStoreThreads, 0, stream>>>(args);
+  return take_error();
+}
+template <int kType>
+Error load() {
+  return load_kernel(store_kernel<kType>);
+}
+
+using Load = Error (*)();
+using Launch = Error (*)(const StoreArgs& args, unsigned blocks, Stream stream);
+
+// By type, in the order of uzip_dtype_t.
+constexpr Launch kLaunches[] = {
+    launch<UZIP_INT8>,  launch<UZIP_UINT8>,  launch<UZIP_INT32>,      launch<UZIP_UINT32>,
+    launch<UZIP_INT64>, launch<UZIP_UINT64>, launch<UZIP_FP16>,       launch<UZIP_BF16>,
+    launch<UZIP_FP32>,  launch<UZIP_FP64>,   launch<UZIP_FP8_E4M3FN>, launch<UZIP_FP8_E5M2>,
+};
+constexpr Load kLoads[] = {
+    load<UZIP_INT8>,  load<UZIP_UINT8>,  load<UZIP_INT32>,      load<UZIP_UINT32>,
+    load<UZIP_INT64>, load<UZIP_UINT64>, load<UZIP_FP16>,       load<UZIP_BF16>,
+    load<UZIP_FP32>,  load<UZIP_FP64>,   load<UZIP_FP8_E4M3FN>, load<UZIP_FP8_E5M2>,
+};
+
+bool scatters(PeerColl coll) {
+  return coll == PeerColl::kAllreduce || coll == PeerColl::kReduceScatter;
+}
+bool gathers(PeerColl coll) { return coll == PeerColl::kAllreduce || coll == PeerColl::kAllgather; }
+
+/// The ring by which `from` stores for `owner`, one of which is this rank.
+TileRing ring_between(PeerGroup& group, PeerRing ring, int owner, int from, uint64_t sequence) {
+  const PeerLayout& layout = group.layout();
+  const auto region = [&](int rank) {
+    return rank == group.rank() ? group.region() : group.lane(rank).region;
+  };
+  // Each word is where it is waited for: arrivals at the owner, returns at the sender.
+  TileRing result{};
+  result.tiles = region(owner) + layout.store_tiles_at(ring, owner, from);
+  result.arrived =
+      reinterpret_cast<uint64_t*>(region(owner) + layout.store_ready_at(ring, owner, from));
+  result.returned =
+      reinterpret_cast<uint64_t*>(region(from) + layout.store_credit_at(ring, from, owner));
+  result.sequence = sequence;
+  return result;
+}
+
+void open_port(PeerGroup& group, const PeerCall& call, int rank, StoreArgs& args) {
+  PeerLane& lane = group.lane(rank);
+  StorePort* const port = &args.ports[rank];
+  const uint64_t rounds = args.rounds;
+  const int own = group.rank();
+  if (scatters(call.coll) || (call.coll == PeerColl::kSend && call.peer == rank)) {
+    port->push = ring_between(group, kPairRing, rank, own, lane.tiles_sent);
+    lane.tiles_sent += rounds;
+    group.wire_bytes += args.chunks[rank].bytes;
+  }
+  if (scatters(call.coll) || (call.coll == PeerColl::kRecv && call.peer == rank)) {
+    port->take = ring_between(group, kPairRing, own, rank, lane.tiles_taken);
+    lane.tiles_taken += rounds;
+  }
+  if (gathers(call.coll)) {
+    port->share = ring_between(group, kShareRing, rank, own, group.tiles_shared);
+    port->collect = ring_between(group, kShareRing, own, rank, lane.tiles_collected);
+    lane.tiles_collected += rounds;
+    group.wire_bytes += args.chunks[own].bytes;
+  }
+}
+
+}  // namespace
+
+int load_store_kernels() {
+  for (const Load load : kLoads) UZIP_CHECK(load(), "a kernel between ranks");
+  return 0;
+}
+
+bool is_stored(const PeerGroup& group, const PeerCall& call) {
+  if (call.compress) return false;
+  constexpr uint64_t kMostStored = 32 << 20;  // as measured on two H200
+  const uint64_t most =
+      group.options().most_stored == 0 ? kMostStored : group.options().most_stored;
+  const uint64_t bytes = call.count * datatype_size(static_cast<DataType>(call.type));
+  return (call.coll == PeerColl::kAllreduce ? bytes / static_cast<uint64_t>(group.ranks())
+                                            : bytes) < most;
+}
+
+int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket) {
+  const uint64_t element = datatype_size(static_cast<DataType>(call.type));
+  StoreArgs args{};
+  uint64_t most = 0;
+  for (int rank = 0; rank < group.ranks(); ++rank) {
+    StoreChunk& chunk = args.chunks[rank];
+    if (call.coll == PeerColl::kAllreduce) {
+      const ElementRange range = chunk_of(call.count, group.ranks(), rank, 16);
+      chunk = {range.first * element, range.count * element};
+    } else {
+      const bool blocks =
+          call.coll == PeerColl::kReduceScatter || call.coll == PeerColl::kAllgather;
+      chunk = {blocks ? static_cast<uint64_t>(rank) * call.count * element : 0,
+               call.count * element};
+    }
+    most = std::max(most, chunk.bytes);
+  }
+  args.slot_bytes = group.layout().store_tile_bytes();
+  // Always as many blocks: their rings count alike.
+  const unsigned blocks = group.store_blocks();
+  const uint64_t share = ((most + blocks - 1) / blocks + 255) / 256 * 256;
+  args.tile_bytes = std::min(share, args.slot_bytes);
+  const uint64_t step = args.tile_bytes * blocks;
+  args.rounds = static_cast<uint32_t>((most + step - 1) / step);
+  for (int rank = 0; rank < group.ranks(); ++rank)
+    if (rank != group.rank()) open_port(group, call, rank, args);
+  if (gathers(call.coll)) group.tiles_shared += args.rounds;
+
+  const uint64_t own = args.chunks[group.rank()].begin;
+  args.src = static_cast<const uint8_t*>(call.src);
+  args.dst = static_cast<uint8_t*>(call.dst);
+  args.own = args.src + (scatters(call.coll) ? own : 0);
+  if (call.coll != PeerColl::kSend && call.coll != PeerColl::kRecv)
+    args.own_result = args.dst + (gathers(call.coll) ? own : 0);
+  args.rank = static_cast<uint32_t>(group.rank());
+  args.ranks = static_cast<uint32_t>(group.ranks());
+  args.op = call.op;
+  args.pushes = scatters(call.coll) || call.coll == PeerColl::kSend;
+  args.combines = call.coll != PeerColl::kSend;
+  args.pulls = gathers(call.coll);
+  args.reduces = scatters(call.coll);
+  args.average_over = call.average_over;
+  args.deadline_ns = group.options().deadline_ns;
+  args.given_up = &group.flags().small_credit[group.rank()];
+  args.ticket = ticket;
+  args.done = &group.ticket_words(ticket).done;
+  args.fault = &group.ticket_words(ticket).fault;
+  args.counter = group.counter(ticket);
+  return check(kLaunches[call.type](args, blocks, stream), "start of a call between ranks");
+}
+
+}  // namespace uzip::gpu
