@@ -467,8 +467,11 @@ typedef struct uzip_options {
   const char *codec;     /* "raw", "lev", ... (uzip_info -C); NULL or "auto": as the settings say */
   size_t chunk_bytes;    /* bytes of one encoded piece of one rank's share; 0: the library chooses */
   int split_send;        /* 1: raw planes leave before coding is done, 0: never, -1: the library chooses */
+  void *stream;          /* of buffers in GPU memory: a stream (cudaStream_t, hipStream_t) of that GPU; NULL: its
+                          * default stream. The call begins when all is done that is on the stream when it is made.
+                          * Not compared between ranks. */
 } uzip_options_t;
-#define UZIP_OPTIONS_INIT {sizeof(uzip_options_t), NULL, NULL, 0, -1}
+#define UZIP_OPTIONS_INIT {sizeof(uzip_options_t), NULL, NULL, 0, -1, NULL}
 
 /* What a call did, filled in when it completes. Set struct_size before. */
 typedef struct uzip_coll_info {

@@ -90,6 +90,13 @@ constexpr std::array kRows = {
     Row{"UZIP_PEER_READ", SwitchForm{&Config::peer_read}, kMustMatch,
         "read large messages straight from the memory of a process on the same host"},
 
+    Row{"UZIP_GPU", TextForm{&Config::gpu, "auto, off, or the file of a plugin", false}, kOwnChoice,
+        "buffers in memory of a GPU: auto: where a GPU is in use; off: buffers are never looked at"},
+    Row{"UZIP_GPU_MEMORY", BytesForm{&Config::gpu_memory}, kOwnChoice,
+        "bytes of pinned and device memory that calls may use for each GPU; auto: 156M"},
+    Row{"UZIP_GPU_BLOCKS", IntegerForm{&Config::gpu_blocks, 0}, kOwnChoice,
+        "thread blocks of a codec kernel on a GPU; 0: as many as it runs at a time"},
+
     Row{"UZIP_LOG_LEVEL", ChoiceForm{&Config::log_level, log_level_choice, kLogLevelCount},
         kOwnChoice, "what is written to stderr"},
     Row{"UZIP_COLL_TRACE", SwitchForm{&Config::trace}, kOwnChoice,

@@ -45,6 +45,11 @@ struct Config {
   bool local_queues = true;     ///< UZIP_LOCAL_QUEUES: short messages to local processes through shared memory of our own
   bool peer_read = true;        ///< UZIP_PEER_READ: read large messages from a local peer's memory; must be equal
 
+  // GPUs.
+  std::string gpu = "auto";     ///< UZIP_GPU: auto, off, or the file of a plugin
+  size_t gpu_memory = 0;        ///< UZIP_GPU_MEMORY: bytes of wire places and scratch for each GPU; 0 = auto
+  int gpu_blocks = 0;           ///< UZIP_GPU_BLOCKS: thread blocks of a codec kernel; 0 = as many as run at a time
+
   // Talking.
   int log_level = 1;      ///< UZIP_LOG_LEVEL: error, warn, info, debug
   bool trace = false;     ///< UZIP_COLL_TRACE: one line for each new shape of call, with what was chosen

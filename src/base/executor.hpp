@@ -18,16 +18,24 @@ enum class CodecLevel : uint8_t;
 /// Stages of an encoding: in one go, or plain part first and coded part later (split-send).
 enum class EncodeStage : uint8_t { kWhole, kPlain, kCoded };
 
+/// Where a frame's parts are while a device codes them, each aligned to 64 bytes. Of an executor that has memory of
+/// its own only: `plain` and `coded` of a task are then in host memory that the device can reach.
+struct DevicePlace {
+  std::span<std::byte> plain;
+  std::span<std::byte> coded;
+};
+
 struct EncodeTask {
-  const Codec* codec = nullptr;
+  const Codec* codec = nullptr;  ///< with a device place, also null: the elements as they are
   CodecLevel level{};
   EncodeStage stage = EncodeStage::kWhole;
   DataType type{};
   const void* src = nullptr;
   size_t count = 0;
   std::span<std::byte> plain;  ///< kWhole: room for the whole body
-  std::span<std::byte> coded;  ///< kCoded only
+  std::span<std::byte> coded;  ///< kCoded only; with a device place also kPlain
   FrameHeader* header = nullptr;
+  DevicePlace place;
 };
 
 struct DecodeTask {
@@ -35,6 +43,7 @@ struct DecodeTask {
   std::span<const std::byte> plain;
   std::span<const std::byte> coded;
   std::span<std::byte> dst;
+  DevicePlace place;
   bool streams = false;  ///< nobody reads `dst` soon: it may be written past the caches
 };
 
@@ -55,12 +64,14 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
+  /// Of places that may overlap, as memmove().
   virtual Result<Progress> copy(void* dst, const void* src, size_t bytes, Completion* completion) = 0;
   /// As base/reduce.hpp's reduce().
   virtual Result<Progress> reduce(ReduceOp op, DataType type, void* dst,
                                   std::span<const void* const> sources, size_t count, size_t average_over,
                                   Completion* completion) = 0;
-  /// As the codec's encode functions; between kPlain and kCoded of one frame there is no other encoding.
+  /// As the codec's encode functions, but that with a device place a raw frame's elements are written to `plain`, too.
+  /// On one memory for both stages, between kPlain and kCoded of one frame there is no other encoding.
   virtual Result<Progress> encode(const EncodeTask& task, Completion* completion) = 0;
   /// As the decode function of the codec that the header names.
   virtual Result<Progress> decode(const DecodeTask& task, Completion* completion) = 0;

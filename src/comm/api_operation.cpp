@@ -13,7 +13,7 @@ Result<Operation> Operation::persistent(uzip_comm_t comm, CommunicatorHandle& ha
   args.counts = {};  // the plan has them
   args.neighbors = nullptr;
   operation.call_ = handle.engine->acquire();
-  if (Status status = handle.comm->reserve(*operation.call_, plan); !status.ok()) {
+  if (Status status = handle.comm->reserve(*operation.call_, args, plan); !status.ok()) {
     operation.release();
     return status;
   }
@@ -28,7 +28,7 @@ Status Operation::start(Communicator& comm) {
     Request* const fresh = engine_->acquire();
     release();
     call_ = fresh;
-    UZIP_RETURN_IF_ERROR(comm.reserve(*call_, persistent.plan));
+    UZIP_RETURN_IF_ERROR(comm.reserve(*call_, persistent.args, persistent.plan));
   }
   UZIP_RETURN_IF_ERROR(comm.start(*call_, CollArgs(persistent.args), persistent.plan));
   persistent.started = true;

@@ -3,6 +3,7 @@
 #include "comm/coll_args.hpp"
 
 #include "algos/algorithm.hpp"
+#include "comm/call_memory.hpp"
 #include "comm/coll_buffers.hpp"
 #include "comm/neighbor_exchange.hpp"
 #include "comm/struct_size.hpp"
@@ -28,8 +29,9 @@ Status read_op(ReduceOp op, CollArgs* args) {
                                  "uzip_op_create() made and uzip_op_free() has not freed", static_cast<int>(op));
 }
 
-Result<CallOptions> read_options(const uzip_options_t* user, const Coll* coll,
-                                 const CallOptions& defaults) {
+/// The options of a call on top of `defaults`; *stream becomes the caller's, if there is one.
+Result<CallOptions> read_options(const uzip_options_t* user, const Coll* coll, const CallOptions& defaults,
+                                 void** stream) {
   CallOptions result = defaults;
   if (!user) return result;
   uzip_options_t storage = UZIP_OPTIONS_INIT;
@@ -50,6 +52,7 @@ Result<CallOptions> read_options(const uzip_options_t* user, const Coll* coll,
     return error(UZIP_ERR_INVALID, "split_send is %d; allowed are 1, 0 and -1 (the library chooses)",
                  options->split_send);
   if (options->split_send >= 0) result.split_send = options->split_send;
+  *stream = options->stream;
   return result;
 }
 
@@ -85,6 +88,9 @@ Status bind_neighbors(const uzip_coll_args_t& user, const CallContext& context, 
   args.dst = static_cast<std::byte*>(user.dst);
   args.count = 0;  // that it sends
   for (int i = 0; i < user.neighbors->dest_count; ++i) args.count += user.neighbors->send_counts[i];
+  args.src_bytes = args.count * datatype_size(args.type);
+  for (int i = 0; i < user.neighbors->source_count; ++i)
+    args.dst_bytes += user.neighbors->recv_counts[i] * datatype_size(args.type);
   return Status();
 }
 
@@ -106,7 +112,7 @@ Result<CollArgs> validate_point_to_point(CallKind kind, size_t count, DataType t
   args.tag = static_cast<uint32_t>(tag);
   // Point to point has no algorithm of its own; chunk and codec follow the all-gather's defaults.
   UZIP_ASSIGN_OR_RETURN(args.options, read_options(options, nullptr,
-                                                   context.defaults[static_cast<int>(Coll::kAllgather)]));
+                                                   context.defaults[static_cast<int>(Coll::kAllgather)], &args.stream));
   args.options.algorithm = nullptr;
   return args;
 }
@@ -193,7 +199,7 @@ Result<CollArgs> validate_collective(const uzip_coll_args_t& passed, const CallC
   const bool with_neighbors = args.kind == CallKind::kNeighborAlltoallV;
   const Coll coll = coll_of(args.kind);
   UZIP_ASSIGN_OR_RETURN(args.options, read_options(user.options, with_neighbors ? nullptr : &coll,
-                                                   context.defaults[static_cast<int>(coll)]));
+                                                   context.defaults[static_cast<int>(coll)], &args.stream));
   if (args.kind == CallKind::kBarrier) return result;
 
   UZIP_RETURN_IF_ERROR(check_type(user.dtype));
@@ -210,6 +216,7 @@ Result<CollArgs> validate_collective(const uzip_coll_args_t& passed, const CallC
     args.root = user.root;
   }
   UZIP_RETURN_IF_ERROR(with_neighbors ? bind_neighbors(user, context, args) : bind_buffers(user, context, args));
+  if (context.gpus) UZIP_RETURN_IF_ERROR(find_memory(*context.gpus, args));
   return result;
 }
 
@@ -219,6 +226,8 @@ Result<CollArgs> validate_send(const void* src, size_t count, DataType type, int
                                                                options, context));
   UZIP_RETURN_IF_ERROR(check_buffer(src, count * datatype_size(type), "src"));
   args.src = static_cast<const std::byte*>(src);
+  args.src_bytes = count * datatype_size(type);
+  if (context.gpus) UZIP_RETURN_IF_ERROR(find_memory(*context.gpus, args));
   return args;
 }
 
@@ -228,6 +237,8 @@ Result<CollArgs> validate_recv(void* dst, size_t count, DataType type, int sourc
                                                                options, context));
   UZIP_RETURN_IF_ERROR(check_buffer(dst, count * datatype_size(type), "dst"));
   args.dst = static_cast<std::byte*>(dst);
+  args.dst_bytes = count * datatype_size(type);
+  if (context.gpus) UZIP_RETURN_IF_ERROR(find_memory(*context.gpus, args));
   return args;
 }
 

@@ -18,6 +18,7 @@ namespace uzip {
 
 struct Algorithm;
 struct UserOp;
+class GpuDevices;
 
 /// What the user called. Part of the wire format (CallStamp::coll): append only.
 enum class CallKind : uint8_t {
@@ -70,7 +71,6 @@ struct CodecChoice {
 Result<CodecChoice> parse_codec_choice(const std::string& name);
 
 /// What the call's options, or else the settings, ask for.
-
 struct CallOptions {
   const Algorithm* algorithm = nullptr;  ///< nullptr: the selector chooses
   CodecChoice codec;
@@ -100,6 +100,9 @@ struct CollArgs {
   uint32_t tag = 0;
   const std::byte* src = nullptr;
   std::byte* dst = nullptr;
+  size_t src_bytes = 0, dst_bytes = 0;  ///< 0: nothing is there
+  int device = -1;               ///< the GPU that works on the buffers; -1: the host
+  void* stream = nullptr;        ///< of that GPU: what is on it comes before the call
   size_t count = 0;              ///< per rank; the v forms: the sum; pairwise ones: what this rank sends
   std::span<const size_t> counts;  ///< v forms that all ranks know; the caller's, valid until the call has started
   std::shared_ptr<const PairBlocks> pairs;  ///< pairwise v forms
@@ -114,6 +117,7 @@ struct CallContext {
   int rank = 0;
   int size = 1;
   const CallOptions* defaults = nullptr;  ///< by kind of collective, kCollCount of them
+  GpuDevices* gpus = nullptr;             ///< null: all buffers are in host memory
 };
 
 /// The collective behind a call; must not be point to point.

@@ -144,6 +144,8 @@ Status bind_buffers(const uzip_coll_args_t& user, const CallContext& context, Co
   } else {
     bind_alike(src, dst, args);
   }
+  args.src_bytes = in.bytes;
+  args.dst_bytes = out.bytes;
   return args.in_place || args.result_moves ? Status() : check_disjoint(args, in.bytes, out.bytes);
 }
 

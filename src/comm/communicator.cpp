@@ -70,6 +70,8 @@ Communicator::~Communicator() {
 
 // ---- Starting calls --------------------------------------------------------------------------------------
 
+CallContext Communicator::context() const { return {rank_, size(), defaults_, &engine_.gpus()}; }
+
 Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& args, bool persistent) {
   const std::span<const size_t> sent = args.pairs ? std::span(args.pairs->sent.counts) : args.counts;
   const std::span<const size_t> received = args.pairs ? std::span(args.pairs->received.counts) : std::span<const size_t>();
@@ -82,9 +84,10 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
            std::ranges::equal(shape.recv_counts, received) &&
            (!args.neighbors || shape.neighborhood.matches(*args.neighbors));
   };
+  const bool staged = args.device >= 0;
   for (size_t i = 0; i < plans_.size(); ++i) {
     const size_t candidate = (last_plan_ + i) % plans_.size();
-    if (!matches(plans_[candidate]->plan.shape)) continue;
+    if (plans_[candidate]->staged != staged || !matches(plans_[candidate]->plan.shape)) continue;
     last_plan_ = candidate;
     return plans_[candidate];
   }
@@ -94,7 +97,8 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   if (args.neighbors) shape.neighborhood = Neighborhood::read(*args.neighbors);
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
-  prepared->direct = DirectExchange::suits(prepared->plan);
+  prepared->staged = staged;
+  prepared->direct = !staged && DirectExchange::suits(prepared->plan);
   if (engine_.config().trace) log(LogLevel::kTrace, "%s", selector_.explain(prepared->plan).c_str());
   if (plans_.size() < kCachedPlans) plans_.emplace_back();
   plans_[next_plan_] = prepared;
@@ -119,6 +123,8 @@ Result<Request*> Communicator::start(CollArgs&& args, std::shared_ptr<PreparedPl
 
 Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan) {
   if (!health_.ok()) return health_.with_context(call_name(args.kind));
+  UZIP_RETURN_IF_ERROR(request.use_memory_of(args));
+  UZIP_RETURN_IF_ERROR(request.follow_stream(args));
   if (!args.announced && calibration_due(args)) UZIP_RETURN_IF_ERROR(start_vote(false).status());
   CallStamp stamp;
   stamp.coll = static_cast<uint8_t>(args.kind == CallKind::kRecv ? CallKind::kSend : args.kind);
@@ -186,8 +192,9 @@ void Communicator::start_collective(Request& request, CollArgs&& args, std::shar
   });
 }
 
-Status Communicator::reserve(Request& request, const std::shared_ptr<PreparedPlan>& plan) {
-  UZIP_RETURN_IF_ERROR(schedules_.keep_all(*plan));
+Status Communicator::reserve(Request& request, const CollArgs& args, const std::shared_ptr<PreparedPlan>& plan) {
+  UZIP_RETURN_IF_ERROR(request.use_memory_of(args));
+  UZIP_RETURN_IF_ERROR(schedules_.keep_all(*plan, request.device()));
   receives_.reserve(kFirstCapacity);
   sends_.reserve(kFirstCapacity);
   held_.reserve(kFirstCapacity);

@@ -39,7 +39,7 @@ class Communicator {
   int process(int rank) const { return processes_[static_cast<size_t>(rank)]; }
   Engine& engine() { return engine_; }
   ScheduleCache& schedules() { return schedules_; }
-  CallContext context() const { return {rank_, size(), defaults_}; }
+  CallContext context() const;
 
   /// How such a call is carried out: the same plan for all that differ in buffers, peers and operations only.
   /// `persistent`: calls may be made of it at any time, so it must not depend on what came before on this rank.
@@ -50,7 +50,7 @@ class Communicator {
   /// The same in a request of the caller's that is not in flight. An error: nothing has been started.
   Status start(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan);
   /// Lets calls of this plan in this request allocate nothing from now on, until Request::unreserve().
-  Status reserve(Request& request, const std::shared_ptr<PreparedPlan>& plan);
+  Status reserve(Request& request, const CollArgs& args, const std::shared_ptr<PreparedPlan>& plan);
 
   // Calibration. The large collectives of a communicator are the same on all ranks, and in the same order; so all come to
   // the same answer, and vote at the same time: before the first, second, fourth, ... until there is a calibration.

@@ -131,6 +131,7 @@ int Engine::host_of(int process) const {
 bool Engine::progress() {
   bool moved = transport_->progress();
   moved |= executor_->progress();
+  moved |= gpus_.progress();
   moved |= run_one_step();
   return moved;
 }
@@ -233,9 +234,9 @@ void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock) {
   wait(request, lock, config_.timeout_limit);
 }
 
-/// What is done in a thread ends soon, and wakes nobody.
+/// What is done in a thread, or by a GPU, ends soon, and wakes nobody.
 void Engine::sleep() {
-  if (!executor_->busy()) transport_->wait(kLongestSleep);
+  if (!executor_->busy() && !gpus_.busy()) transport_->wait(kLongestSleep);
 }
 
 void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock, double limit) {

@@ -7,6 +7,7 @@
 #include "base/transport.hpp"
 #include "comm/buffer_pool.hpp"
 #include "comm/coll_args.hpp"
+#include "comm/gpu_devices.hpp"
 #include "comm/message_head.hpp"
 #include "comm/progress_thread.hpp"
 #include "comm/request.hpp"
@@ -65,6 +66,7 @@ class Engine final : public TransportSink {
   Transport& transport() { return *transport_; }
   Executor& executor() { return *executor_; }
   BufferPool& buffers() { return buffers_; }
+  GpuDevices& gpus() { return gpus_; }
   /// `round` has a long step to run.
   void add_work(Round& round) { work_.push_back(&round); }
   /// Sends a control message of which nobody waits for the end.
@@ -99,7 +101,7 @@ class Engine final : public TransportSink {
   using PreservedBody = std::vector<std::byte>;
   class Patience;
 
-  explicit Engine(const Config& config) : config_(config) {}
+  explicit Engine(const Config& config) : config_(config), gpus_(config_) {}
   Status read_default_options();
   Place* find(uint32_t number);
   bool run_one_step();
@@ -123,6 +125,7 @@ class Engine final : public TransportSink {
   size_t work_head_ = 0;
   std::vector<std::unique_ptr<PreservedBody>> idle_bodies_;
   BufferPool buffers_;
+  GpuDevices gpus_;
   std::unique_ptr<Executor> executor_;
   std::vector<std::unique_ptr<Request>> requests_;  ///< all that were ever made
   std::vector<Request*> free_requests_;

@@ -117,6 +117,8 @@ Status bind_pairs(const uzip_coll_args_t& user, const CallContext& context, Coll
   // Blocks with places of their own may lie between each other.
   const bool packed = !user.displs && !user.src_displs;
   if (packed && !args.in_place) UZIP_RETURN_IF_ERROR(check_disjoint(args, src_bytes, dst_bytes));
+  args.src_bytes = src_bytes;
+  args.dst_bytes = dst_bytes;
   args.count = std::accumulate(pairs->sent.counts.begin(), pairs->sent.counts.end(), size_t{0});
   args.pairs = std::move(pairs);
   return Status();

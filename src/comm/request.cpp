@@ -19,6 +19,45 @@ constexpr size_t kLongBytes = size_t{256} << 10;
 
 }  // namespace
 
+Request::Request(Engine& engine) : engine_(engine), exchange_(*this) {
+  stream_reached_.done = result_moved_.done = &Request::on_hook;
+  stream_reached_.request = result_moved_.request = this;
+  stream_reached_.then = &Request::on_stream_reached;
+  result_moved_.then = &Request::finish;
+}
+
+Status Request::use_memory_of(const CollArgs& args) {
+  device_ = nullptr;
+  if (args.device < 0) return Status();
+  UZIP_ASSIGN_OR_RETURN(device_, engine_.gpus().device(args.device));
+  return Status();
+}
+
+Status Request::follow_stream(const CollArgs& args) {
+  follows_stream_ = false;
+  if (!device_) return Status();
+  UZIP_ASSIGN_OR_RETURN(const Progress reached, device_->executor->after(args.stream, &stream_reached_));
+  follows_stream_ = reached == Progress::kPending;
+  hooks_ += follows_stream_;
+  return Status();
+}
+
+Executor& Request::executor() { return device_ ? *device_->executor : engine_.executor(); }
+
+void Request::on_hook(Completion* self, const Status& status) {
+  auto* const hook = static_cast<Hook*>(self);
+  Request& request = *hook->request;
+  --request.hooks_;
+  if (!request.ended() && !status.ok()) request.fail(status);
+  else if (!request.ended()) (request.*hook->then)();
+  request.on_drained();
+}
+
+void Request::on_stream_reached() {
+  follows_stream_ = false;
+  if (bound_) advance();
+}
+
 void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<PreparedPlan> prepared,
                       const CallStamp& stamp) {
   comm_ = &comm;
@@ -49,8 +88,12 @@ Status Request::reserve(const std::shared_ptr<PreparedPlan>& prepared) {
   const uint32_t window = prepared->plan.window;
   while (rounds_.size() < window) rounds_.push_back(std::make_unique<Round>(*this));
   for (uint32_t i = 0; i < window; ++i)
-    for (const auto& schedule : prepared->kept())
-      UZIP_RETURN_IF_ERROR(rounds_[i]->reserve(*schedule));
+    for (const auto& schedule : prepared->kept()) {
+      // Where a GPU's memory is short there are fewer rounds in flight.
+      const bool fits = !device_ || i == 0 ||
+                        engine_.gpus().has_room(*device_, schedule->memory_bytes, schedule->device_bytes);
+      if (fits) UZIP_RETURN_IF_ERROR(rounds_[i]->reserve(*schedule));
+    }
   return Status();
 }
 
@@ -67,16 +110,17 @@ void Request::bind_sender(uint32_t sequence) {
 /// Starts rounds while there are free places in the window. Rounds that finish at once come back through
 /// on_round_finished(), which must not recurse.
 void Request::advance() {
-  if (advancing_) return;
+  if (advancing_ || follows_stream_) return;
   advancing_ = true;
   while (!finished_ && status_.ok() && next_round_ < plan().rounds) {
     Round& round = *rounds_[next_round_ % plan().window];
     if (round.active()) break;
-    auto schedule = comm_->schedules().get(*prepared_, next_round_);
+    auto schedule = comm_->schedules().get(*prepared_, next_round_, device_);
     if (!schedule.ok()) {
       fail(schedule.status());
       break;
     }
+    if (device_ && !has_room(round, **schedule)) break;
     const uint32_t number = next_round_++;
     round.start(std::move(*schedule), number);
     if (status_.ok() && round.active() && round.number() == number) comm_->offer_held(*this, number);
@@ -85,23 +129,33 @@ void Request::advance() {
   if (finished_ || !status_.ok() || next_round_ < plan().rounds) return;
   for (uint32_t i = 0; i < plan().window; ++i)
     if (rounds_[i]->active()) return;
-  finish();
+  args_.result_moves ? move_result() : finish();
+}
+
+/// Whether the GPU's memory suffices for one more round. One round of a call always starts, so that it gets on.
+bool Request::has_room(const Round& round, const PreparedSchedule& schedule) const {
+  if (round.has_memory_for(schedule)) return true;
+  const bool fits = engine_.gpus().has_room(*device_, schedule.memory_bytes, schedule.device_bytes);
+  return fits || std::none_of(rounds_.begin(), rounds_.end(), [](const auto& other) { return other->active(); });
 }
 
 void Request::on_round_finished() { advance(); }
 
 int Request::rank() const { return comm_->rank(); }
 
+/// MPI's in-place reduce_scatter: the result was made in the rank's own block and goes to the front.
+void Request::move_result() {
+  auto* front = const_cast<std::byte*>(args_.src);
+  const std::vector<size_t>& counts = plan().shape.counts;
+  const size_t count = counts.empty() ? args_.count : counts[static_cast<size_t>(rank())];
+  const auto moved = executor().copy(front, args_.dst, count * datatype_size(args_.type), &result_moved_);
+  if (!moved.ok()) return fail(moved.status());
+  if (*moved == Progress::kDone) return finish();
+  ++hooks_;
+}
+
 void Request::finish() {
   finished_ = true;
-  if (args_.result_moves) {
-    // MPI's in-place reduce_scatter: the result was made in the rank's own block and goes to the front.
-    auto* front = const_cast<std::byte*>(args_.src);
-    const size_t rank = static_cast<size_t>(comm_->rank());
-    const std::vector<size_t>& counts = plan().shape.counts;
-    const size_t count = counts.empty() ? args_.count : counts[rank];
-    std::memmove(front, args_.dst, count * datatype_size(args_.type));
-  }
   if (args_.info) {
     const size_t chunk_bytes = plan().chunk * datatype_size(args_.type);
     write_struct({0, plan().algorithm_name(), plan().codec_name(), chunk_bytes, payload_bytes_, wire_bytes_},
@@ -144,7 +198,7 @@ void Request::on_drained() {
 }
 
 bool Request::drained() const {
-  return exchange_.pending() == 0 &&
+  return exchange_.pending() == 0 && hooks_ == 0 &&
          std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round->pending() == 0; });
 }
 
@@ -208,8 +262,8 @@ Result<Progress> Request::reduce(void* dst, std::span<const void* const> sources
     UZIP_RETURN_IF_ERROR(args_.user_op->reduce(args_.type, dst, sources, count));
     return Progress::kDone;
   }
-  return engine_.executor().reduce(args_.op, args_.type, dst, sources, count, args_.op == UZIP_AVG ? average_over : 0,
-                                   completion);
+  return executor().reduce(args_.op, args_.type, dst, sources, count, args_.op == UZIP_AVG ? average_over : 0,
+                            completion);
 }
 
 Result<Progress> Request::decode_reduce(DecodeReduceTask& task, Completion* completion) {

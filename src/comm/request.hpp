@@ -18,16 +18,23 @@ namespace uzip {
 
 class Communicator;
 class Engine;
+class Executor;
+struct GpuDevice;
 
 class Request {
  public:
-  explicit Request(Engine& engine) : engine_(engine), exchange_(*this) {}
+  explicit Request(Engine& engine);
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
   /// Binds the call and starts its first rounds. `stamp` is what goes into every frame of it. A point to point
   /// receive does not start before bind_sender().
   void begin(Communicator& comm, CollArgs&& args, std::shared_ptr<PreparedPlan> prepared, const CallStamp& stamp);
+
+  /// Works on the memory that these buffers are in; before begin() and reserve().
+  Status use_memory_of(const CollArgs& args);
+  /// The call starts when all is done that is on its stream now; before begin(). Of the host's memory: at once.
+  Status follow_stream(const CollArgs& args);
 
   /// Makes room for calls of this plan, whose schedules must all be there: they will allocate nothing. Until
   /// unreserve(), the request is used for no others.
@@ -70,6 +77,8 @@ class Request {
 
   // For Round.
   Engine& engine() { return engine_; }
+  GpuDevice* device() const { return device_; }  ///< null: the buffers are in host memory
+  Executor& executor();
   const Plan& plan() const { return prepared_->plan; }
   DataType type() const { return args_.type; }
   /// Executes a reduction of the call: of its operation, or the user's.
@@ -102,7 +111,16 @@ class Request {
   bool bound() const { return bound_; }
 
  private:
+  /// Something that the whole call waits for.
+  struct Hook : Completion {
+    Request* request = nullptr;
+    void (Request::*then)() = nullptr;
+  };
+  static void on_hook(Completion* self, const Status& status);
+  bool has_room(const Round& round, const PreparedSchedule& schedule) const;
   void advance();
+  void on_stream_reached();
+  void move_result();
   void finish();
 
   Engine& engine_;
@@ -112,6 +130,10 @@ class Request {
   CallStamp stamp_;
   std::vector<std::unique_ptr<Round>> rounds_;  ///< round k runs in rounds_[k % window]
   DirectExchange exchange_;                     ///< instead of rounds, for small calls
+  GpuDevice* device_ = nullptr;
+  Hook stream_reached_, result_moved_;
+  uint32_t hooks_ = 0;           ///< that are pending
+  bool follows_stream_ = false;  ///< the work on its stream is not done yet
   uint32_t next_round_ = 0;
   bool bound_ = false;
   bool finished_ = false;

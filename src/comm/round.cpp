@@ -24,16 +24,16 @@ Status Round::reserve(const PreparedSchedule& prepared) {
   ready_.reserve(steps.size());
   queue_.reserve(steps.size());
   source_pointers_.reserve(most_sources);
-  if (prepared.memory_bytes <= reserved_) return Status();
+  if (memory_.suffices(prepared)) return Status();
   unreserve();
-  UZIP_ASSIGN_OR_RETURN(memory_, request_.engine().buffers().get(prepared.memory_bytes));
-  reserved_ = prepared.memory_bytes;
+  UZIP_RETURN_IF_ERROR(memory_.get(prepared, request_.engine().buffers(), request_.device()));
+  reserved_ = true;
   return Status();
 }
 
 void Round::unreserve() {
-  reserved_ = 0;
-  if (pending_ == 0) put_memory();  // else abandon() does, when it is drained
+  reserved_ = false;
+  if (pending_ == 0) memory_.put();  // else abandon() does, when it is drained
 }
 
 void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t number) {
@@ -42,11 +42,10 @@ void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t num
   number_ = number;
   dead_ = false;
   const Schedule& schedule = schedule_->schedule;
-  if (schedule_->memory_bytes > reserved_) {
+  if (!memory_.suffices(*schedule_)) {
     unreserve();
-    Result<Buffer> memory = request_.engine().buffers().get(schedule_->memory_bytes);
-    if (!memory.ok()) return request_.fail(memory.status());
-    memory_ = *memory;
+    const Status got = memory_.get(*schedule_, request_.engine().buffers(), request_.device());
+    if (!got.ok()) return request_.fail(got);
   }
   left_ = static_cast<uint32_t>(schedule.steps.size());
   steps_.resize(schedule.steps.size());
@@ -85,7 +84,7 @@ void Round::drain() {
 }
 
 void Round::put_memory() {
-  if (reserved_ == 0) request_.engine().buffers().put(std::exchange(memory_, Buffer()));
+  if (!reserved_) memory_.put();
 }
 
 void Round::make_ready(uint32_t index) {
@@ -122,9 +121,8 @@ void Round::execute(uint32_t index) {
     case Verb::kDecode: return settle(index, decode(step, state));
     case Verb::kDecodeReduce: return settle(index, decode_reduce(step, state));
     case Verb::kCopy:
-      return settle(index, request_.engine().executor().copy(address(step.dst), address(step.src),
-                                                     step.src.length * datatype_size(request_.type()),
-                                                     &state.completion));
+      return settle(index, request_.executor().copy(address(step.dst), address(step.src),
+                                                    step.src.length * datatype_size(request_.type()), &state.completion));
   }
 }
 
@@ -317,7 +315,8 @@ Result<Progress> Round::encode(const Step& step, StepState& state) {
   const PreparedSchedule::Wire& layout = schedule_->wires[place];
   WireState& wire = wires_[place];
   EncodeTask task;
-  task.codec = request_.plan().codec;
+  task.codec = place < schedule_->coded_wires ? request_.plan().codec : nullptr;
+  task.place = device_place(place);
   task.level = request_.plan().level;
   task.type = request_.type();
   task.src = address(step.src);
@@ -326,24 +325,27 @@ Result<Progress> Round::encode(const Step& step, StepState& state) {
   switch (step.part) {
     case Part::kWhole:
       task.stage = EncodeStage::kWhole;
-      task.plain = {memory_.data + layout.plain_offset, layout.capacity};
+      task.plain = {memory_.wires() + layout.plain_offset, layout.capacity};
       break;
     case Part::kPlain:
       task.stage = EncodeStage::kPlain;
-      task.plain = {memory_.data + layout.plain_offset, layout.plain_capacity};
+      task.plain = {memory_.wires() + layout.plain_offset, layout.plain_capacity};
+      task.coded = {memory_.wires() + layout.coded_offset, layout.coded_capacity};
       break;
     case Part::kCoded:
-      if (wire.raw) return Progress::kDone;  // abandoned in the first stage
+      if (wire.header.codec == kCodecRaw) return Progress::kDone;  // abandoned in the first stage
       task.stage = EncodeStage::kCoded;
-      task.coded = {memory_.data + layout.coded_offset, layout.coded_capacity};
+      task.coded = {memory_.wires() + layout.coded_offset, layout.coded_capacity};
       break;
   }
-  return request_.engine().executor().encode(task, &state.completion);
+  return request_.executor().encode(task, &state.completion);
 }
 
-/// The codec has written the frame, or given it up: then its body is the elements themselves.
+/// The codec has written the frame, or given it up: then its body is the elements themselves, which a GPU has written
+/// where the frame is sent from.
 void Round::on_encoded(const Step& step) {
   WireState& wire = wires_[step.dst.offset];
+  if (request_.device()) return;
   if (step.part == Part::kCoded && wire.raw) return;  // the first stage gave it up; its header may have a checksum
   if (wire.header.codec == kCodecRaw) {
     wire.header = raw_frame_header(request_.type(), step.src.length);
@@ -361,6 +363,7 @@ DecodeTask Round::frame_at(size_t place) const {
   task.plain = {wire_memory(place, Part::kWhole), header.plain_bytes};
   task.coded = split ? std::span<const std::byte>(wire_memory(place, Part::kCoded), header.coded_bytes)
                      : std::span<const std::byte>(task.plain.data() + header.plain_bytes, header.coded_bytes);
+  task.place = device_place(place);
   return task;
 }
 
@@ -373,7 +376,7 @@ Result<Progress> Round::decode(const Step& step, StepState& state) {
   task.dst = {address(step.dst), step.dst.length * datatype_size(request_.type())};
   task.streams = step.dst.slot == Slot::kOutput && schedule_->schedule.dependents[state.step].empty() &&
                  request_.plan().result_bytes() >= kPastCachesBytes;
-  return request_.engine().executor().decode(task, &state.completion);
+  return request_.executor().decode(task, &state.completion);
 }
 
 Result<Progress> Round::reduce(const Step& step, StepState& state) {
@@ -399,7 +402,7 @@ Result<Progress> Round::decode_reduce(const Step& step, StepState& state) {
 
 std::byte* Round::address(const Slice& slice) const {
   if (slice.length == 0) return nullptr;
-  std::byte* base = slice.slot == Slot::kScratch ? memory_.data
+  std::byte* base = slice.slot == Slot::kScratch ? memory_.scratch()
                     : slice.slot == Slot::kInput ? input_
                                                  : output_;
   if (!base) return request_.block_address(slice, *schedule_, number_);
@@ -412,7 +415,15 @@ std::span<const std::byte> Round::bytes_at(const Slice& slice) const {
 
 std::byte* Round::wire_memory(size_t place, Part part) const {
   const PreparedSchedule::Wire& wire = schedule_->wires[place];
-  return memory_.data + (part == Part::kCoded ? wire.coded_offset : wire.plain_offset);
+  return memory_.wires() + (part == Part::kCoded ? wire.coded_offset : wire.plain_offset);
+}
+
+/// Where the GPU codes the frame of a wire place; nothing on the host.
+DevicePlace Round::device_place(size_t place) const {
+  if (!request_.device()) return {};
+  const PreparedSchedule::Place& where = schedule_->places[place];
+  return {{memory_.scratch() + where.plain_offset, where.plain_bytes},
+          {memory_.scratch() + where.coded_offset, where.coded_bytes}};
 }
 
 void Round::abandon() {

@@ -4,8 +4,8 @@
 
 #include "base/executor.hpp"
 #include "base/transport.hpp"
-#include "comm/buffer_pool.hpp"
 #include "comm/message_head.hpp"
+#include "comm/round_memory.hpp"
 #include "comm/schedule_cache.hpp"
 
 #include <cstdint>
@@ -40,6 +40,8 @@ class Round {
   /// Gives up: nothing is started any more, kept messages are discarded.
   void abandon();
 
+  /// Whether it has memory for this schedule already.
+  bool has_memory_for(const PreparedSchedule& schedule) const { return memory_.suffices(schedule); }
   bool active() const { return schedule_ != nullptr; }
   uint32_t number() const { return number_; }
   /// Operations of transport and executor that have not completed yet: their memory must stay.
@@ -92,14 +94,15 @@ class Round {
   std::byte* address(const Slice& slice) const;
   std::span<const std::byte> bytes_at(const Slice& slice) const;
   std::byte* wire_memory(size_t place, Part part) const;
+  DevicePlace device_place(size_t place) const;
 
   Request& request_;
   std::shared_ptr<const PreparedSchedule> schedule_;
   uint32_t number_ = 0;
   std::byte* input_ = nullptr;   ///< of this round's part of the caller's buffer; null if that is in blocks
   std::byte* output_ = nullptr;
-  Buffer memory_;                ///< kept between rounds if reserved_
-  size_t reserved_ = 0;          ///< bytes that memory_ was asked for by reserve()
+  RoundMemory memory_;           ///< kept between rounds if reserved_
+  bool reserved_ = false;
   std::vector<StepState> steps_;
   std::vector<WireState> wires_;
   std::vector<uint32_t> ready_;   ///< stack of steps to be started now

@@ -3,7 +3,9 @@
 #include "algos/passes.hpp"
 #include "algos/schedule_builder.hpp"
 #include "algos/verify.hpp"
+#include "comm/gpu_devices.hpp"
 #include "comm/message_head.hpp"
+#include "comm/staged_schedule.hpp"
 
 #include <algorithm>
 
@@ -28,13 +30,12 @@ Schedule build_point_to_point(CallKind kind, const Shape& shape) {
   return builder.finish();
 }
 
-void lay_out_memory(PreparedSchedule& prepared, DataType type, const Codec* codec) {
-  const Schedule& schedule = prepared.schedule;
+void lay_out_wires(PreparedSchedule& prepared, DataType type, const Codec* codec, size_t offset) {
   const size_t element = datatype_size(type);
-  size_t offset = aligned(schedule.scratch_elements * element);
-  for (size_t elements : schedule.wire_elements) {
+  for (size_t place = 0; place < prepared.schedule.wire_elements.size(); ++place) {
+    const size_t elements = prepared.schedule.wire_elements[place];
     // A frame that does not shrink travels raw, so every place has room for the elements themselves.
-    const EncodedSizes bound = codec->bound(type, elements);
+    const EncodedSizes bound = place < prepared.coded_wires ? codec->bound(type, elements) : EncodedSizes();
     PreparedSchedule::Wire wire;
     wire.plain_offset = offset;
     wire.plain_capacity = std::max(bound.plain, elements * element);
@@ -47,12 +48,30 @@ void lay_out_memory(PreparedSchedule& prepared, DataType type, const Codec* code
   prepared.memory_bytes = offset;
 }
 
+/// Room on the GPU for what its own kernels make of the elements, and for what comes from others.
+Status lay_out_places(PreparedSchedule& prepared, DataType type, const GpuDevice& gpu) {
+  size_t offset = aligned(prepared.schedule.scratch_elements * datatype_size(type));
+  prepared.places.resize(prepared.wires.size());
+  for (size_t i = 0; i < prepared.coded_wires; ++i) {
+    const PreparedSchedule::Wire& wire = prepared.wires[i];
+    UZIP_ASSIGN_OR_RETURN(const auto needed, gpu.executor->place_sizes(type, prepared.schedule.wire_elements[i]));
+    PreparedSchedule::Place& place = prepared.places[i];
+    place.plain_offset = offset;
+    place.plain_bytes = aligned(std::max(needed.plain, wire.capacity));
+    place.coded_offset = offset + place.plain_bytes;
+    place.coded_bytes = aligned(std::max(needed.coded, wire.coded_capacity));
+    offset = place.coded_offset + place.coded_bytes;
+  }
+  prepared.device_bytes = offset;
+  return Status();
+}
+
 /// Steps on at most this many bytes run at once, also inside a transport's callback; longer ones are queued, so
 /// that sends start and arrivals are seen between them.
 constexpr size_t kLongStepBytes = 16 * 1024;
 
-bool is_long(const Step& step, DataType type) {
-  if (step.verb == Verb::kSend) return false;
+bool is_long(const Step& step, DataType type, bool staged) {
+  if (step.verb == Verb::kSend || (staged && step.verb != Verb::kRecv)) return false;  // the GPU does what takes long
   const bool reduces = step.verb == Verb::kReduce || step.verb == Verb::kDecodeReduce;
   const size_t elements = reduces ? step.dst.length * step.sources.size()
                                   : std::max(step.src.length, step.dst.length);
@@ -76,9 +95,19 @@ Status index_receives(PreparedSchedule& prepared) {
   return Status();
 }
 
-/// Fills in what follows from the schedule.
-Status prepare(PreparedSchedule& prepared, DataType type) {
-  for (const Step& step : prepared.schedule.steps) prepared.is_long.push_back(is_long(step, type));
+/// Fills in what follows from the schedule, which the codec has been put into. `shape` is what it was built from.
+Status prepare(PreparedSchedule& prepared, const Plan& plan, const Shape& shape, int rank, const GpuDevice* gpu) {
+  const DataType type = plan.shape.type;
+  const size_t scratch_bytes = prepared.schedule.scratch_elements * datatype_size(type);
+  prepared.coded_wires = plan.codec ? prepared.schedule.wire_elements.size() : 0;
+  if (gpu) {
+    prepared.schedule = stage_messages(prepared.schedule, shape, rank);
+    lay_out_wires(prepared, type, plan.codec, 0);
+    UZIP_RETURN_IF_ERROR(lay_out_places(prepared, type, *gpu));
+  } else {
+    lay_out_wires(prepared, type, plan.codec, plan.codec ? aligned(scratch_bytes) : scratch_bytes);
+  }
+  for (const Step& step : prepared.schedule.steps) prepared.is_long.push_back(is_long(step, type, gpu != nullptr));
   return index_receives(prepared);
 }
 
@@ -101,14 +130,15 @@ Status prove(const Plan& plan, const Shape& shape, bool split, bool fused) {
 
 }  // namespace
 
-Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(PreparedPlan& prepared, uint32_t round) {
+Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get(PreparedPlan& prepared, uint32_t round,
+                                                                    const GpuDevice* gpu) {
   const Plan& plan = prepared.plan;
-  if (plan.with_neighbors()) return get_neighbor_round(prepared, round);
+  if (plan.with_neighbors()) return get_neighbor_round(prepared, round, gpu);
   if (!prepared.by_round.empty()) return prepared.by_round[round];
-  if (!plan.shape.counts.empty()) return find_or_build(plan, round);
+  if (!plan.shape.counts.empty()) return find_or_build(plan, round, gpu);
   auto& schedule = prepared.schedules[plan.split(round)][round + 1 == plan.rounds];
   if (!schedule) {
-    UZIP_ASSIGN_OR_RETURN(schedule, find_or_build(plan, round));
+    UZIP_ASSIGN_OR_RETURN(schedule, find_or_build(plan, round, gpu));
   }
   return schedule;
 }
@@ -124,12 +154,12 @@ std::vector<std::shared_ptr<const PreparedSchedule>> PreparedPlan::kept() const 
   return result;
 }
 
-Status ScheduleCache::keep_all(PreparedPlan& prepared) {
+Status ScheduleCache::keep_all(PreparedPlan& prepared, const GpuDevice* gpu) {
   const Plan& plan = prepared.plan;
   if (prepared.direct) return Status();
   std::vector<std::shared_ptr<const PreparedSchedule>> all;
   for (uint32_t round = 0; round < plan.rounds; ++round) {
-    UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedSchedule> schedule, get(prepared, round));
+    UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedSchedule> schedule, get(prepared, round, gpu));
     all.push_back(std::move(schedule));
   }
   if (!plan.shape.counts.empty() || plan.with_neighbors()) prepared.by_round = std::move(all);
@@ -139,7 +169,7 @@ Status ScheduleCache::keep_all(PreparedPlan& prepared) {
 /// Rounds in which all blocks have the same lengths share a schedule: there are as many as blocks of different numbers
 /// of rounds, and the last round of each.
 Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get_neighbor_round(PreparedPlan& prepared,
-                                                                                   uint32_t round) {
+                                                                                   uint32_t round, const GpuDevice* gpu) {
   const Plan& plan = prepared.plan;
   prepared.by_round.resize(plan.rounds);
   if (prepared.by_round[round]) return prepared.by_round[round];
@@ -152,19 +182,20 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::get_neighbor_roun
       plan.split(round) == plan.split(round - 1))
     return prepared.by_round[round] = prepared.by_round[round - 1];
   made->schedule = build_neighbor_round(plan, round, rank_, made->block_begin);
-  if (plan.codec) lay_out_memory(*made, plan.shape.type, plan.codec);
-  UZIP_RETURN_IF_ERROR(prepare(*made, plan.shape.type));
+  UZIP_RETURN_IF_ERROR(prepare(*made, plan, Shape{.size = plan.shape.size, .counts = {}}, rank_, gpu));
   return prepared.by_round[round] = made;
 }
 
-Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(const Plan& plan, uint32_t round) {
+Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(const Plan& plan, uint32_t round,
+                                                                              const GpuDevice* gpu) {
   Key& key = wanted_;
   key.algorithm = plan.algorithm;
   key.kind = plan.point_to_point() ? plan.shape.kind : CallKind::kBarrier;
   key.type = plan.shape.type;
   key.codec = plan.codec;
   key.split = plan.split(round);
-  key.fused = fuses_ && plan.codec && plan.algorithm && !plan.shape.user_defined;
+  key.fused = fuses_ && !gpu && plan.codec && plan.algorithm && !plan.shape.user_defined;
+  key.staged = gpu != nullptr;
   plan.round_shape(round, key.shape);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (!(entry->key == key)) continue;
@@ -179,9 +210,11 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(con
   if (plan.codec) {
     prepared->schedule = lower_codec(prepared->schedule, key.shape, rank, key.split);
     if (key.fused) prepared->schedule = fuse(prepared->schedule, key.shape, rank);
-    lay_out_memory(*prepared, plan.shape.type, plan.codec);
-  } else {
-    prepared->memory_bytes = prepared->schedule.scratch_elements * datatype_size(plan.shape.type);
+  } else if (gpu) {
+    // The same pass shares the wire places of elements that are sent, or handed on, several times.
+    Shape apart = key.shape;
+    apart.hosts.clear();
+    prepared->schedule = lower_codec(prepared->schedule, apart, rank, false);
   }
 #ifndef NDEBUG
   UZIP_RETURN_IF_ERROR(prove(plan, key.shape, key.split, key.fused));
@@ -193,7 +226,7 @@ Result<std::shared_ptr<const PreparedSchedule>> ScheduleCache::find_or_build(con
       begin += count;
     }
   }
-  UZIP_RETURN_IF_ERROR(prepare(*prepared, plan.shape.type));
+  UZIP_RETURN_IF_ERROR(prepare(*prepared, plan, key.shape, rank, gpu));
   entries_.push_front({key, prepared});
   if (entries_.size() > kMostEntries) entries_.pop_back();
   return std::shared_ptr<const PreparedSchedule>(std::move(prepared));

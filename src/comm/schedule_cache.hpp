@@ -11,6 +11,8 @@
 
 namespace uzip {
 
+struct GpuDevice;
+
 /// The other rank in the schedule of a point to point message, where this one is rank 0.
 inline constexpr int kPeerInSchedule = 1;
 
@@ -26,7 +28,16 @@ struct PreparedSchedule {
     size_t plain_offset, plain_capacity, coded_offset, coded_capacity, capacity;
   };
   std::vector<Wire> wires;
+  size_t coded_wires = 0;            ///< frames of the plan's codec are in the first ones, raw ones in the others
   size_t memory_bytes = 0;           ///< scratch, then wires
+
+  /// Of buffers in GPU memory `memory_bytes` are the wires' alone; for each there is a place where the GPU codes its
+  /// frame, at offsets in a memory of its own.
+  struct Place {
+    size_t plain_offset, plain_bytes, coded_offset, coded_bytes;
+  };
+  std::vector<Place> places;
+  size_t device_bytes = 0;           ///< scratch, then places
 
   std::vector<std::vector<uint32_t>> receives;  ///< [peer][message] -> step
   std::vector<uint32_t> ready;                  ///< steps without dependencies, in program order
@@ -40,6 +51,7 @@ struct PreparedPlan {
   std::shared_ptr<const PreparedSchedule> schedules[2][2];  ///< [split][last]
   std::vector<std::shared_ptr<const PreparedSchedule>> by_round;  ///< of unequal blocks: all of a persistent call, or
                                                                   ///< those of neighbours as far as needed
+  bool staged = false;  ///< for buffers in GPU memory
   bool direct = false;  ///< done by DirectExchange, without a schedule
 
   /// The different ones of those that are there.
@@ -52,10 +64,11 @@ class ScheduleCache {
   /// `fuses`: whoever runs the schedules can reduce straight from frames.
   ScheduleCache(int rank, bool fuses) : rank_(rank), fuses_(fuses) {}
 
-  /// The schedule of one round, built if it isn't there.
-  Result<std::shared_ptr<const PreparedSchedule>> get(PreparedPlan& prepared, uint32_t round);
+  /// The schedule of one round, built if it isn't there. `gpu`: of a staged plan, where its calls' buffers are.
+  Result<std::shared_ptr<const PreparedSchedule>> get(PreparedPlan& prepared, uint32_t round,
+                                                      const GpuDevice* gpu = nullptr);
   /// Builds the schedules of all rounds; the plan keeps them.
-  Status keep_all(PreparedPlan& prepared);
+  Status keep_all(PreparedPlan& prepared, const GpuDevice* gpu = nullptr);
 
  private:
   struct Key {
@@ -65,6 +78,7 @@ class ScheduleCache {
     const Codec* codec = nullptr;
     bool split = false;
     bool fused = false;
+    bool staged = false;
     Shape shape;
     bool operator==(const Key&) const = default;
   };
@@ -73,8 +87,9 @@ class ScheduleCache {
     std::shared_ptr<const PreparedSchedule> schedule;
   };
 
-  Result<std::shared_ptr<const PreparedSchedule>> get_neighbor_round(PreparedPlan& prepared, uint32_t round);
-  Result<std::shared_ptr<const PreparedSchedule>> find_or_build(const Plan& plan, uint32_t round);
+  Result<std::shared_ptr<const PreparedSchedule>> get_neighbor_round(PreparedPlan& prepared, uint32_t round,
+                                                                     const GpuDevice* gpu);
+  Result<std::shared_ptr<const PreparedSchedule>> find_or_build(const Plan& plan, uint32_t round, const GpuDevice* gpu);
 
   int rank_;
   bool fuses_;

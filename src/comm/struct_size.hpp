@@ -60,7 +60,7 @@ void write_struct(T value, T* user) {
 }
 
 /// Of the first layouts.
-inline constexpr size_t kFirstOptionsBytes = sizeof(uzip_options_t);
+inline constexpr size_t kFirstOptionsBytes = UZIP_SIZE_UP_TO(uzip_options_t, split_send);
 inline constexpr size_t kFirstCollInfoBytes = UZIP_SIZE_UP_TO(uzip_coll_info_t, wire_bytes);
 inline constexpr size_t kFirstCollArgsBytes = UZIP_SIZE_UP_TO(uzip_coll_args_t, info);
 inline constexpr size_t kFirstOobBytes = UZIP_SIZE_UP_TO(uzip_oob_t, context);

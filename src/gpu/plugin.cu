@@ -147,10 +147,15 @@ int wait_stream(void* stream) {
   return check(UZIP_GPU_RUNTIME(StreamSynchronize)(static_cast<Stream>(stream)),
                "work on the device");
 }
-int query_stream(void* stream, bool* done) {
-  const Error error = UZIP_GPU_RUNTIME(StreamQuery)(static_cast<Stream>(stream));
+/// What a query says. The runtime remembers "not ready" as the thread's last error, which a launch would then find.
+int read_query(Error error, bool* done) {
   *done = error != UZIP_GPU_RUNTIME(ErrorNotReady);
-  return *done ? check(error, "work on the device") : 0;
+  if (*done) return check(error, "work on the device");
+  static_cast<void>(take_error());
+  return 0;
+}
+int query_stream(void* stream, bool* done) {
+  return read_query(UZIP_GPU_RUNTIME(StreamQuery)(static_cast<Stream>(stream)), done);
 }
 int stream_waits_for(void* stream, void* other) {
   Event event;
@@ -163,6 +168,43 @@ int stream_waits_for(void* stream, void* other) {
   // The runtime keeps it until it has happened.
   const Error destroyed = UZIP_GPU_RUNTIME(EventDestroy)(event);
   return check(error != kSuccess ? error : destroyed, "order of two streams");
+}
+int is_capturing(void* stream, bool* capturing) {
+#if defined(__HIP__)
+  hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+  const Error error = hipStreamIsCapturing(static_cast<Stream>(stream), &status);
+  *capturing = status != hipStreamCaptureStatusNone;
+#else
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const Error error = cudaStreamIsCapturing(static_cast<Stream>(stream), &status);
+  *capturing = status != cudaStreamCaptureStatusNone;
+#endif
+  // The default stream can't be used while another stream is captured that would have to wait for it.
+  if (error == UZIP_GPU_RUNTIME(ErrorStreamCaptureImplicit)) {
+    static_cast<void>(take_error());
+    *capturing = true;
+    return 0;
+  }
+  return check(error, "state of a stream");
+}
+int create_event(void** event) {
+  return check(UZIP_GPU_RUNTIME(EventCreateWithFlags)(reinterpret_cast<Event*>(event),
+                                                      UZIP_GPU_RUNTIME(EventDisableTiming)),
+               "an event");
+}
+int destroy_event(void* event) {
+  return check(UZIP_GPU_RUNTIME(EventDestroy)(static_cast<Event>(event)), "end of an event");
+}
+int record_event(void* event, void* stream) {
+  return check(UZIP_GPU_RUNTIME(EventRecord)(static_cast<Event>(event), static_cast<Stream>(stream)),
+               "recording an event");
+}
+int query_event(void* event, bool* done) {
+  return read_query(UZIP_GPU_RUNTIME(EventQuery)(static_cast<Event>(event)), done);
+}
+int stream_waits_for_event(void* stream, void* event) {
+  return check(UZIP_GPU_RUNTIME(StreamWaitEvent)(static_cast<Stream>(stream), static_cast<Event>(event), 0),
+               "order of two streams");
 }
 int copy(void* dst, const void* src, size_t bytes, void* stream) {
   return check(UZIP_GPU_RUNTIME(MemcpyAsync)(dst, src, bytes, UZIP_GPU_RUNTIME(MemcpyDefault),
@@ -360,6 +402,8 @@ constexpr PluginApi kApi = {
     last_error,     device_count,    describe_device, describe_pointer, current_device,
     set_device,     allocate,        release,         allocate_pinned,  release_pinned,
     create_stream,  destroy_stream,  wait_stream,     query_stream,     stream_waits_for,
+    is_capturing,   create_event,    destroy_event,   record_event,     query_event,
+    stream_waits_for_event,
     copy,           clear,           encode_bound,    create_codec,     destroy_codec,
     encode,         decode,          reduce,          peer_api,
 };

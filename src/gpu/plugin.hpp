@@ -97,6 +97,15 @@ struct PluginApi {
   int (*wait_stream)(void* stream);   ///< blocks the host
   int (*query_stream)(void* stream, bool* done);
   int (*stream_waits_for)(void* stream, void* other);  ///< for all that is on `other` now
+  /// A stream whose work is being recorded into a graph carries nothing out.
+  int (*is_capturing)(void* stream, bool* capturing);
+  /// Events: record_event() marks what is on the stream by then; query_event() tells whether all of it is done,
+  /// stream_waits_for_event() lets what comes later on another stream wait for it.
+  int (*create_event)(void** event);
+  int (*destroy_event)(void* event);
+  int (*record_event)(void* event, void* stream);
+  int (*query_event)(void* event, bool* done);
+  int (*stream_waits_for_event)(void* stream, void* event);
   int (*copy)(void* dst, const void* src, size_t bytes, void* stream);
   int (*clear)(void* dst, size_t bytes, void* stream);
 

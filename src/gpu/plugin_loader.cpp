@@ -1,8 +1,72 @@
 #include "gpu/plugin_loader.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
+
+#include <atomic>
 
 namespace uzip::gpu {
+namespace {
+
+/// A vendor's driver: the device file that it needs, the library that every user of it has loaded, and our plugin.
+struct Vendor {
+  const char* device_file;
+  const char* library;
+  const char* plugin;
+};
+constexpr Vendor kVendors[] = {
+    {"/dev/nvidiactl", "libcuda.so.1", "libuzipcoll_cuda.so"},
+    {"/dev/kfd", "libamdhip64.so", "libuzipcoll_hip.so"},
+};
+
+const Vendor* loaded_vendor() {
+  for (const Vendor& vendor : kVendors) {
+    if (void* const library = dlopen(vendor.library, RTLD_NOW | RTLD_NOLOAD)) {
+      dlclose(library);  // which only takes back this reference
+      return &vendor;
+    }
+  }
+  return nullptr;
+}
+
+bool has_device_file() {
+  for (const Vendor& vendor : kVendors)
+    if (access(vendor.device_file, F_OK) == 0) return true;
+  return false;
+}
+
+/// The folder that this code was loaded from, with a slash; "" if it is not known.
+std::string own_folder() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) return "";
+  const std::string path = info.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+Result<const PluginApi*> open_installed() {
+  const Vendor* const vendor = loaded_vendor();
+  if (vendor == nullptr) return error(UZIP_ERR_UNSUPPORTED, "no GPU is in use in this process");
+  const std::string beside = own_folder() + "uzipcoll/" + vendor->plugin;
+  return open_plugin(access(beside.c_str(), R_OK) == 0 ? beside : vendor->plugin);
+}
+
+}  // namespace
+
+bool gpu_in_use() {
+  static const bool possible = has_device_file();
+  if (!possible) return false;
+  static std::atomic<bool> seen{false};
+  if (seen.load(std::memory_order_relaxed)) return true;
+  if (loaded_vendor() == nullptr) return false;
+  seen.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+Result<const PluginApi*> installed_plugin() {
+  static const Result<const PluginApi*> opened = open_installed();
+  return opened;
+}
 
 Result<const PluginApi*> open_plugin(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -12,4 +12,12 @@ namespace uzip::gpu {
 /// UZIP_ERR_UNSUPPORTED: there is no such file, it can't be loaded, or it is of another build.
 Result<const PluginApi*> open_plugin(const std::string& path);
 
+/// Whether memory of a GPU can exist in this process: a vendor's driver library is loaded. Costs next to nothing on a
+/// machine without a GPU, and about a microsecond on one with. Any thread.
+bool gpu_in_use();
+
+/// The plugin for the driver that is loaded, from the folder uzipcoll beside this library or from where dlopen() looks.
+/// Opened at the first call, and the answer kept. Any thread.
+Result<const PluginApi*> installed_plugin();
+
 }  // namespace uzip::gpu

@@ -71,6 +71,9 @@ const std::vector<std::string> kAllSet = {
     "UZIP_UCX_TLS=tcp,self",
     "UZIP_LOCAL_QUEUES=no",
     "UZIP_PEER_READ=no",
+    "UZIP_GPU=off",
+    "UZIP_GPU_MEMORY=100M",
+    "UZIP_GPU_BLOCKS=66",
     "UZIP_LOG_LEVEL=debug",
     "UZIP_COLL_TRACE=yes",
 };

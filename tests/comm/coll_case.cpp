@@ -147,15 +147,31 @@ void CollCase::place(Rank& rank, size_t index) {
   if (!rank.input.empty()) std::memcpy(rank.src, rank.input.data(), rank.input.size());
 }
 
+std::vector<unsigned char>& CollCase::memory(int rank, size_t which) {
+  return ranks_[static_cast<size_t>(rank)].memory[which];
+}
+
+void CollCase::pass_instead(int rank, size_t which, unsigned char* instead) {
+  ranks_[static_cast<size_t>(rank)].instead[which] = instead;
+}
+
+unsigned char* CollCase::Rank::passed(unsigned char* place) const {
+  for (size_t i = 0; i < 2; ++i) {
+    if (!instead[i] || place < memory[i].data() || place >= memory[i].data() + memory[i].size()) continue;
+    return instead[i] + (place - memory[i].data());
+  }
+  return place;
+}
+
 uzip_coll_args_t CollCase::args(int rank, const uzip_options_t* options) {
   const Rank& r = ranks_[static_cast<size_t>(rank)];
   uzip_coll_args_t args = {};
   args.struct_size = sizeof args;
   args.coll = shape_.coll;
-  args.src = r.placement == Placement::kInPlace ? UZIP_IN_PLACE : r.src;
-  args.dst = r.dst;
+  args.src = r.placement == Placement::kInPlace ? UZIP_IN_PLACE : r.passed(r.src);
+  args.dst = r.passed(r.dst);
   if (shape_.coll == UZIP_SCATTER && r.placement == Placement::kInPlace) {
-    args.src = r.src;
+    args.src = r.passed(r.src);
     args.dst = UZIP_IN_PLACE;
   }
   args.count = facts_.has_counts ? 0 : shape_.counts[0];

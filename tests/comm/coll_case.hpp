@@ -48,6 +48,11 @@ class CollCase {
   void reset();
   uzip_coll_args_t args(int rank, const uzip_options_t* options = nullptr);
 
+  /// The arrays that a rank's buffers lie in, guards included. args() passes the same places of `instead`, once that
+  /// was given, for the test to copy to and from.
+  std::vector<unsigned char>& memory(int rank, size_t which);
+  void pass_instead(int rank, size_t which, unsigned char* instead);
+
   /// "" if the result of every rank is right, sources and guards are untouched. Of reductions of
   /// other than exact values only that all ranks have the same.
   std::string check() const;
@@ -61,6 +66,8 @@ class CollCase {
   struct Rank {
     std::vector<unsigned char> input;  // what it contributes
     std::vector<unsigned char> memory[2];
+    unsigned char* instead[2] = {};
+    unsigned char* passed(unsigned char* place) const;
     unsigned char* src = nullptr;
     unsigned char* dst = nullptr;
     size_t src_bytes = 0;
