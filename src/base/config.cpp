@@ -90,7 +90,7 @@ constexpr std::array kRows = {
     Row{"UZIP_PEER_READ", SwitchForm{&Config::peer_read}, kMustMatch,
         "read large messages straight from the memory of a process on the same host"},
 
-    Row{"UZIP_GPU", TextForm{&Config::gpu, "auto, off, or the file of a plugin", false}, kOwnChoice,
+    Row{"UZIP_GPU_PLUGIN", TextForm{&Config::gpu, "auto, off, or the file of a plugin", false}, kOwnChoice,
         "buffers in memory of a GPU: auto: where a GPU is in use; off: buffers are never looked at"},
     Row{"UZIP_GPU_MEMORY", BytesForm{&Config::gpu_memory}, kOwnChoice,
         "bytes of pinned and device memory that calls may use for each GPU; auto: 156M"},

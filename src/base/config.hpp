@@ -46,7 +46,7 @@ struct Config {
   bool peer_read = true;        ///< UZIP_PEER_READ: read large messages from a local peer's memory; must be equal
 
   // GPUs.
-  std::string gpu = "auto";     ///< UZIP_GPU: auto, off, or the file of a plugin
+  std::string gpu = "auto";     ///< UZIP_GPU_PLUGIN: auto, off, or the file of a plugin
   size_t gpu_memory = 0;        ///< UZIP_GPU_MEMORY: bytes of wire places and scratch for each GPU; 0 = auto
   int gpu_blocks = 0;           ///< UZIP_GPU_BLOCKS: thread blocks of a codec kernel; 0 = as many as run at a time
 

@@ -30,7 +30,7 @@ bool is_readable(const std::byte* data) {
 Status check_host_buffer(const CollArgs& args, const Buffer& buffer) {
   if (is_readable(buffer.data)) return Status();
   return error(UZIP_ERR_INVALID, "%s: %s is %p, which is neither memory of the host nor of a GPU that can be used here; "
-                                 "was it freed, or is the library's GPU plugin missing or off (UZIP_GPU)?",
+                                 "was it freed, or is the library's GPU plugin missing or off (UZIP_GPU_PLUGIN)?",
                call_name(args.kind), buffer.name, static_cast<const void*>(buffer.data));
 }
 

@@ -12,7 +12,7 @@ namespace {
 const gpu::PluginApi* open_named(const std::string& path) {
   const auto opened = gpu::open_plugin(path);
   if (opened.ok()) return *opened;
-  log(LogLevel::kWarn, "UZIP_GPU: %s", opened.status().message().c_str());
+  log(LogLevel::kWarn, "UZIP_GPU_PLUGIN: %s", opened.status().message().c_str());
   return nullptr;
 }
 

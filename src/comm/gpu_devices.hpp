@@ -33,7 +33,7 @@ class GpuDevices {
   /// Uses this plugin from now on. For tests; before anything else.
   void use(const gpu::PluginApi* api) { api_ = api; }
 
-  /// The plugin, or null: no pointer can be to memory of a GPU, or UZIP_GPU is off. That a plugin is missing is logged
+  /// The plugin, or null: no pointer can be to memory of a GPU, or UZIP_GPU_PLUGIN is off. That a plugin is missing is logged
   /// once. Needs no lock.
   const gpu::PluginApi* plugin();
   /// Whether there is memory that only a GPU can read, whether or not there is a plugin for it.
