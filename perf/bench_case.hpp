@@ -39,6 +39,15 @@ struct Case {
   std::byte* result(const Layout& layout, bool in_place) const {
     return buffers.result.data() + (in_place ? layout.in_place_result * type.size : 0);
   }
+  /// What a call gets is what was last pushed; what it has made must be pulled.
+  void push() const {
+    buffers.source.push();
+    buffers.result.push();
+  }
+  void pull() const {
+    buffers.source.pull();
+    buffers.result.pull();
+  }
   /// One call; `info` may be null.
   uzip_status_t run(const Layout& layout, bool in_place, const uzip_options_t& options,
                     uzip_coll_info_t* info) const {
@@ -49,8 +58,9 @@ struct Case {
     return operation.start(describe(layout, false, options, nullptr), request);
   }
   Call describe(const Layout& layout, bool in_place, const uzip_options_t& options, uzip_coll_info_t* info) const {
-    return {source(layout, in_place), result(layout, in_place), layout.count, type.type, op,
-            world.rank(),             world.ranks(),            &options,     info,      world.comm()};
+    const GuardedBuffer& from = in_place ? buffers.result : buffers.source;
+    return {from.passed(source(layout, in_place)), buffers.result.passed(result(layout, in_place)), layout.count,
+            type.type, op, world.rank(), world.ranks(), &options, info, world.comm()};
   }
 };
 

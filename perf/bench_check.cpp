@@ -29,6 +29,7 @@ class Checker {
   size_t check_exact_data(const ExactPatterns& exact) const {
     prepare(exact.source, layout_.source_first);
     require(bench_.run(layout_, in_place_, bench_.options.call_options(), nullptr), what());
+    bench_.pull();
     if (bench_.world.is_root()) corrupt_if(Corruption::kExact);
     size_t wrong = count_wrong(exact.result);
     if (!in_place_) {
@@ -77,11 +78,13 @@ class Checker {
     bench_.buffers.result.arm((in_place_ ? layout_.largest() : layout_.receive) * size);
     bench_.buffers.result.poison();
     pattern.fill(bench_.source(layout_, in_place_), first, layout_.send);
+    bench_.push();
   }
 
   void run_sample(const uzip_options_t& options) const {
     prepare(bench_.sample, sample_start(bench_.world.rank()));
     require(bench_.run(layout_, in_place_, options, nullptr), what());
+    bench_.pull();
     if (bench_.world.rank() == bench_.world.ranks() - 1) corrupt_if(Corruption::kRanks);
   }
 

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 namespace perf {
 namespace {
@@ -30,7 +31,10 @@ class Bench {
         progress_(stderr, world.is_root() && shows_progress(facts.options),
                   isatty(STDERR_FILENO) != 0),
         scan_(all_sizes(facts.options),
-              facts.options.types.size() * (operation_.reduces ? facts.options.ops.size() : 1)) {}
+              facts.options.types.size() * (operation_.reduces ? facts.options.ops.size() : 1)) {
+    if (options_.memory != MemoryKind::kHost)
+      do_together(world_, [&] { device_.emplace(options_.memory, world_.rank()); });
+  }
 
   Verdict run() {
     Buffers buffers = make_buffers();
@@ -78,7 +82,8 @@ class Bench {
   Buffers make_buffers() const {
     const size_t capacity =
         std::max(largest_bytes(), static_cast<size_t>(world_.ranks()) * sizeof(uint64_t));
-    return {GuardedBuffer(capacity), GuardedBuffer(capacity),
+    const DeviceRuntime* const device = device_ ? &*device_ : nullptr;
+    return {GuardedBuffer(capacity, device), GuardedBuffer(capacity, device),
             GuardedBuffer(options_.checks > 0 ? capacity : 0)};
   }
 
@@ -86,7 +91,9 @@ class Bench {
   // has no such codec or algorithm but others might; anything else than that and UZIP_OK throws.
   uzip_status_t try_options(const Case& bench) {
     const Layout layout = operation_.layout(1, world_.rank(), world_.ranks());
+    bench.buffers.source.arm(layout.send * bench.type.size);
     std::memset(bench.source(layout, false), 0, layout.send * bench.type.size);
+    bench.buffers.source.push();
     const uzip_status_t status = bench.run(layout, false, options_.call_options(), nullptr);
     if (status == UZIP_OK) return status;
     last_refusal_ = uzip_last_error();
@@ -186,6 +193,7 @@ class Bench {
   Scan scan_;
   std::vector<Row> rows_;
   std::string last_refusal_;
+  std::optional<DeviceRuntime> device_;  ///< of buffers that are not in host memory
   size_t wrong_ = 0;
   double bus_bw_sum_ = 0;
   size_t bus_bw_number_ = 0;

@@ -19,6 +19,7 @@ enum LongOnly {
   kChunk,
   kSplit,
   kData,
+  kMem,
   kVersus,
   kCsv,
   kMedian,
@@ -49,6 +50,7 @@ constexpr option kLongOptions[] = {
     {"chunk", required_argument, nullptr, kChunk},
     {"split", required_argument, nullptr, kSplit},
     {"data", required_argument, nullptr, kData},
+    {"mem", required_argument, nullptr, kMem},
     {"versus", required_argument, nullptr, kVersus},
     {"csv", no_argument, nullptr, kCsv},
     {"median", no_argument, nullptr, kMedian},
@@ -233,6 +235,14 @@ void apply_own(Options& options, int code, const char* value) {
       options.split_send = parse_choice(code, value, {{"auto", -1}, {"0", 0}, {"1", 1}});
       break;
     case kData: options.data = parse_data(code, value); break;
+    case kMem:
+      options.memory = static_cast<MemoryKind>(
+          parse_choice(code, value,
+                       {{"host", static_cast<int>(MemoryKind::kHost)},
+                        {"cuda", static_cast<int>(MemoryKind::kCuda)},
+                        {"pinned", static_cast<int>(MemoryKind::kPinned)},
+                        {"managed", static_cast<int>(MemoryKind::kManaged)}}));
+      break;
     case kVersus: options.versus = parse_peers(code, value); break;
     case kCsv: options.csv = true; break;
     case kMedian: options.median = true; break;
@@ -284,6 +294,9 @@ void cross_check(const Operation& operation, const Options& options, bool op_giv
   }
   if (options.overlap && operation.start == nullptr)
     fail(std::string("--overlap: ") + operation.name + " is not one nonblocking call");
+  if (options.memory != MemoryKind::kHost && (options.against(PeerKind::kMpi) || options.against(PeerKind::kUcc))) {
+    fail("--mem: only raw can be compared with for buffers that are not in host memory");
+  }
   if (options.plot == "tty" && options.csv) {
     fail("--plot tty and --csv would both write to standard output; give --plot a file");
   }
@@ -358,6 +371,8 @@ Data
                          the library's own names (bf16, ...), or all (float)
   -o, --op OP            sum, prod, min, max, avg or all (sum); reductions only
   --data KIND            gauss, uniform, zeros, random or file:PATH (gauss)
+  --mem KIND             where the buffers are: host, cuda (memory of GPU rank modulo their
+                         number), pinned or managed (host)
 How the library does it (uzip_info lists the names)
   --algo NAME            algorithm (auto)
   --codec NAME           raw, lev, ... (auto)

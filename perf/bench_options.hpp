@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench_operation.hpp"
+#include "device_runtime.hpp"
 #include "element_types.hpp"
 #include "sample_data.hpp"
 #include "world.hpp"
@@ -47,6 +48,7 @@ struct Options {
   size_t chunk_bytes = 0;
   int split_send = -1;
   DataSource data;
+  MemoryKind memory = MemoryKind::kHost;
 
   std::vector<PeerKind> versus;
   /// Measure until the confidence interval is within this part of the time; 0: Options::iterations calls.

@@ -44,6 +44,7 @@ class Timer {
     for (const std::unique_ptr<Peer>& peer : peers)
       if (peer->can_run(layout_)) peers_.push_back(peer.get());
     times_.resize(1 + peers_.size());
+    arm();
     fill_source();
   }
 
@@ -63,9 +64,16 @@ class Timer {
   }
 
  private:
+  // What is pushed is what is armed; without checks nobody has done it.
+  void arm() const {
+    bench_.buffers.source.arm(layout_.send * bench_.type.size);
+    bench_.buffers.result.arm((in_place_ ? layout_.largest() : layout_.receive) * bench_.type.size);
+  }
+
   void fill_source() const {
     bench_.sample.fill(bench_.source(layout_, in_place_), sample_start(bench_.world.rank()),
                        layout_.send);
+    (in_place_ ? bench_.buffers.result : bench_.buffers.source).push();
   }
 
   void take_turns(size_t first) {

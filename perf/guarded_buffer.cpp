@@ -12,8 +12,11 @@ constexpr int kPoison = 0xa5;
 }  // namespace
 
 // The memory is not touched here, so that pages in use later appear where their user runs.
-GuardedBuffer::GuardedBuffer(size_t capacity)
-    : capacity_(capacity), storage_(new std::byte[capacity + 2 * kGuard + kAlignment]) {
+GuardedBuffer::GuardedBuffer(size_t capacity, const DeviceRuntime* device)
+    : capacity_(capacity),
+      storage_(new std::byte[capacity + 2 * kGuard + kAlignment]),
+      device_(device),
+      twin_(device != nullptr ? device->allocate(capacity + 2 * kGuard) : nullptr, Releaser{device}) {
   const auto address = reinterpret_cast<uintptr_t>(storage_.get()) + kGuard;
   start_ = storage_.get() + kGuard + (kAlignment - address % kAlignment) % kAlignment;
 }
@@ -31,5 +34,13 @@ size_t GuardedBuffer::count_trespasses() const {
 }
 
 void GuardedBuffer::poison() { std::memset(start_, kPoison, armed_); }
+
+void GuardedBuffer::push() {
+  if (twin_) device_->copy(twin_.get(), begin(), used());
+}
+
+void GuardedBuffer::pull() {
+  if (twin_) device_->copy(begin(), twin_.get(), used());
+}
 
 }  // namespace perf

@@ -1,5 +1,8 @@
-// A buffer with guard bands: bytes before and after the part in use that nothing may touch.
+// A buffer with guard bands: bytes before and after the part in use that nothing may touch. It may have a twin in memory
+// of a GPU, which is what calls get.
 #pragma once
+
+#include "device_runtime.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -11,7 +14,8 @@ class GuardedBuffer {
   static constexpr size_t kGuard = 256;
 
   /// Room for `capacity` bytes, aligned to 64, with guard bands at both ends.
-  explicit GuardedBuffer(size_t capacity);
+  /// With a `device`, the twin is there.
+  explicit GuardedBuffer(size_t capacity, const DeviceRuntime* device = nullptr);
 
   std::byte* data() { return start_; }
   const std::byte* data() const { return start_; }
@@ -24,11 +28,26 @@ class GuardedBuffer {
   /// Sets the armed part to a pattern that no result has by chance.
   void poison();
 
+  /// What a call gets for a place in this buffer: the place itself, or that in the twin.
+  std::byte* passed(std::byte* place) const { return twin_ ? twin_.get() + (place - begin()) : place; }
+  /// Copies the armed part and the guard bands to the twin, or from it; nothing where there is none.
+  void push();
+  void pull();
+
  private:
+  struct Releaser {
+    const DeviceRuntime* device;
+    void operator()(std::byte* memory) const { device->release(memory); }
+  };
+  std::byte* begin() const { return start_ - kGuard; }
+  size_t used() const { return armed_ + 2 * kGuard; }
+
   size_t capacity_;
   size_t armed_ = 0;
   std::unique_ptr<std::byte[]> storage_;
   std::byte* start_;
+  const DeviceRuntime* device_;
+  std::unique_ptr<std::byte, Releaser> twin_;
 };
 
 }  // namespace perf

@@ -108,6 +108,7 @@ RunFacts collect_facts(const World& world, const Operation& operation, const Opt
     const std::string hint = mpi_waiting_hint(here > cores);
     if (!hint.empty()) facts.notes.push_back(hint);
   }
+  if (options.memory != MemoryKind::kHost) facts.notes.push_back(std::string("buffers: ") + name_of(options.memory));
   return facts;
 }
 
