@@ -8,6 +8,7 @@
 #include "base/cpu.hpp"
 #include "codec_report.hpp"
 #include "file_report.hpp"
+#include "gpu_report.hpp"
 
 #include <uzipcoll/uzipcoll.h>
 
@@ -31,7 +32,7 @@ using uzip::SettingInfo;
 enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
 
 constexpr const char* kSynopsis =
-    "usage: uzip_info [-vbaCh] [-c [--names]] [--frame FILE] [--ratio FILE TYPE]\n";
+    "usage: uzip_info [-vbaCth] [-c [--names]] [--frame FILE] [--ratio FILE TYPE]\n";
 
 constexpr const char* kHelp =
     "Tells about this installation of libuzipcoll; without an option, briefly all of it.\n"
@@ -43,6 +44,7 @@ constexpr const char* kHelp =
     "      --names       with -c: the names only\n"
     "  -a, --algorithms  algorithms, for UZIP_ALGORITHM and uzip_options_t\n"
     "  -C, --codecs      codecs, for UZIP_CODEC and uzip_options_t, and how fast they are here\n"
+    "  -t, --topology    cores, GPUs, and which GPUs reach each other's memory\n"
     "      --frame FILE  the frames in a file that uzip_encode() wrote\n"
     "      --ratio FILE TYPE\n"
     "                    speed and size with each codec of a file of elements\n"
@@ -183,6 +185,11 @@ bool print_ratios(const char* path, const char* type_name) {
          succeeded(uzip::print_ratios(path, type_name));
 }
 
+bool print_topology() {
+  Config config;
+  return read_config(config) && succeeded(uzip::print_gpus(config));
+}
+
 struct Choice {
   bool version = false;
   bool build = false;
@@ -190,13 +197,14 @@ struct Choice {
   bool names = false;
   bool algorithms = false;
   bool codecs = false;
+  bool topology = false;
   bool help = false;
   const char* frame_file = nullptr;
   const char* ratio_file = nullptr;
   const char* ratio_type = nullptr;
 
   bool is_empty() const {
-    return !(version || build || settings || algorithms || codecs || help ||
+    return !(version || build || settings || algorithms || codecs || topology || help ||
              frame_file != nullptr || ratio_file != nullptr);
   }
 };
@@ -228,10 +236,11 @@ bool parse_options(int argc, char** argv, Choice& choice) {
       {"version", no_argument, nullptr, 'v'},        {"build", no_argument, nullptr, 'b'},
       {"settings", no_argument, nullptr, 'c'},       {"names", no_argument, nullptr, kNames},
       {"algorithms", no_argument, nullptr, 'a'},     {"codecs", no_argument, nullptr, 'C'},
-      {"help", no_argument, nullptr, 'h'},           {"frame", required_argument, nullptr, kFrame},
-      {"ratio", required_argument, nullptr, kRatio}, {nullptr, 0, nullptr, 0},
+      {"topology", no_argument, nullptr, 't'},       {"help", no_argument, nullptr, 'h'},
+      {"frame", required_argument, nullptr, kFrame}, {"ratio", required_argument, nullptr, kRatio},
+      {nullptr, 0, nullptr, 0},
   };
-  for (int option; (option = getopt_long(argc, argv, "vbcaCh", kOptions, nullptr)) != -1;) {
+  for (int option; (option = getopt_long(argc, argv, "vbcaCth", kOptions, nullptr)) != -1;) {
     switch (option) {
       case 'v':
         choice.version = true;
@@ -250,6 +259,9 @@ bool parse_options(int argc, char** argv, Choice& choice) {
         break;
       case 'C':
         choice.codecs = true;
+        break;
+      case 't':
+        choice.topology = true;
         break;
       case 'h':
         choice.help = true;
@@ -277,6 +289,7 @@ bool print_chosen(const Choice& choice) {
   if (choice.build) print_build();
   if (choice.algorithms) print_algorithms(false);
   if (choice.codecs && !succeeded(uzip::print_codecs())) return false;
+  if (choice.topology && !print_topology()) return false;
   if (choice.settings && choice.names) print_names();
   if (choice.settings && !choice.names && !print_settings(false)) return false;
   if (choice.frame_file != nullptr && !succeeded(uzip::print_frames(choice.frame_file)))

@@ -70,10 +70,25 @@ int describe_device(int device, DeviceInfo* info) {
   UZIP_CHECK(UZIP_GPU_RUNTIME(GetDeviceProperties)(&properties, device), "properties of a device");
   *info = DeviceInfo{};
   std::strncpy(info->name, properties.name, sizeof info->name - 1);
+  UZIP_CHECK(UZIP_GPU_RUNTIME(DeviceGetPCIBusId)(info->bus, sizeof info->bus, device), "place of a device");
   info->compute_major = properties.major;
   info->compute_minor = properties.minor;
   info->processors = properties.multiProcessorCount;
   info->memory_bytes = properties.totalGlobalMem;
+  return 0;
+}
+
+int describe_pair(int device, int peer, PairInfo* info) {
+  int access = 0, atomics = 0;
+  UZIP_CHECK(UZIP_GPU_RUNTIME(DeviceCanAccessPeer)(&access, device, peer), "access to another device");
+#if defined(__HIP__)
+  constexpr auto kAtomics = hipDevP2PAttrNativeAtomicSupported;
+#else
+  constexpr auto kAtomics = cudaDevP2PAttrNativeAtomicSupported;
+#endif
+  if (access != 0)
+    UZIP_CHECK(UZIP_GPU_RUNTIME(DeviceGetP2PAttribute)(&atomics, kAtomics, device, peer), "link to another device");
+  *info = {access != 0, atomics != 0};
   return 0;
 }
 
@@ -399,7 +414,7 @@ constexpr PluginApi kApi = {
 #else
     "cuda",
 #endif
-    last_error,     device_count,    describe_device, describe_pointer, current_device,
+    last_error,     device_count,    describe_device, describe_pair, describe_pointer, current_device,
     set_device,     allocate,        release,         allocate_pinned,  release_pinned,
     create_stream,  destroy_stream,  wait_stream,     query_stream,     stream_waits_for,
     is_capturing,   create_event,    destroy_event,   record_event,     query_event,

@@ -20,10 +20,17 @@ inline constexpr uint32_t kPluginAbi = 2;
 
 struct DeviceInfo {
   char name[128];
+  char bus[32];  ///< where it is on the host, "0000:1b:00.0"
   int compute_major;
   int compute_minor;
   int processors;
   uint64_t memory_bytes;
+};
+
+/// What one device can do with the memory of another.
+struct PairInfo {
+  bool access;
+  bool native_atomics;  ///< the link between them has atomic operations, as NVLink does
 };
 
 enum class MemoryKind : uint8_t {
@@ -82,6 +89,7 @@ struct PluginApi {
 
   int (*device_count)(int* count);
   int (*describe_device)(int device, DeviceInfo* info);
+  int (*describe_pair)(int device, int peer, PairInfo* info);
   /// A pointer that was never memory, or is memory no more, is kHost.
   int (*describe_pointer)(const void* pointer, PointerInfo* info);
   int (*current_device)(int* device);

@@ -29,10 +29,10 @@ const Vendor* loaded_vendor() {
   return nullptr;
 }
 
-bool has_device_file() {
+const Vendor* present_vendor() {
   for (const Vendor& vendor : kVendors)
-    if (access(vendor.device_file, F_OK) == 0) return true;
-  return false;
+    if (access(vendor.device_file, F_OK) == 0) return &vendor;
+  return nullptr;
 }
 
 /// The folder that this code was loaded from, with a slash; "" if it is not known.
@@ -45,16 +45,20 @@ std::string own_folder() {
 }
 
 Result<const PluginApi*> open_installed() {
-  const Vendor* const vendor = loaded_vendor();
-  if (vendor == nullptr) return error(UZIP_ERR_UNSUPPORTED, "no GPU is in use in this process");
-  const std::string beside = own_folder() + "uzipcoll/" + vendor->plugin;
-  return open_plugin(access(beside.c_str(), R_OK) == 0 ? beside : vendor->plugin);
+  const Vendor* const loaded = loaded_vendor();
+  const Vendor* const vendor = loaded != nullptr ? loaded : present_vendor();
+  if (vendor == nullptr) return error(UZIP_ERR_UNSUPPORTED, "there is no driver of a GPU on this machine");
+  for (const std::string& folder : {own_folder() + "uzipcoll", std::string(UZIP_PLUGIN_FOLDER)}) {
+    const std::string path = folder + "/" + vendor->plugin;
+    if (access(path.c_str(), R_OK) == 0) return open_plugin(path);
+  }
+  return open_plugin(vendor->plugin);
 }
 
 }  // namespace
 
 bool gpu_in_use() {
-  static const bool possible = has_device_file();
+  static const bool possible = present_vendor() != nullptr;
   if (!possible) return false;
   static std::atomic<bool> seen{false};
   if (seen.load(std::memory_order_relaxed)) return true;

@@ -16,7 +16,8 @@ Result<const PluginApi*> open_plugin(const std::string& path);
 /// machine without a GPU, and about a microsecond on one with. Any thread.
 bool gpu_in_use();
 
-/// The plugin for the driver that is loaded, from the folder uzipcoll beside this library or from where dlopen() looks.
+/// The plugin for the driver that is loaded, or else for the GPU that is there: from the folder uzipcoll beside this
+/// library or of this installation, or from where dlopen() looks.
 /// Opened at the first call, and the answer kept. Any thread.
 Result<const PluginApi*> installed_plugin();
 

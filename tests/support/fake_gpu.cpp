@@ -131,6 +131,10 @@ int describe_device(int device, gpu::DeviceInfo* info) {
   info->memory_bytes = uint64_t{1} << 30;
   return 0;
 }
+int describe_pair(int, int, gpu::PairInfo* info) {
+  *info = {};
+  return 0;
+}
 int describe_pointer(const void* pointer, gpu::PointerInfo* info) {
   const Lock lock(state().mutex);
   const auto* const region = find(pointer);
@@ -370,7 +374,8 @@ int reduce(gpu::CodecContext*, uint8_t op, uint8_t type, void* dst, const void* 
 }
 
 constexpr gpu::PluginApi kApi = {
-    gpu::kPluginAbi,        "fake",         last_error,      device_count,   describe_device,  describe_pointer,
+    gpu::kPluginAbi,        "fake",         last_error,      device_count,   describe_device,  describe_pair,
+    describe_pointer,
     current_device,         set_device,     allocate_device, release_region, allocate_pinned,  release_region,
     create_stream,          destroy_stream, wait_stream,     query_stream,   stream_waits_for, is_capturing,
     create_event,           destroy_event,  record_event,    query_event,    stream_waits_for_event,
@@ -423,6 +428,13 @@ void set_capturing(void* stream, bool capturing) {
 void fail_after(int operations) {
   const Lock lock(state().mutex);
   state().operations_left = operations;
+}
+void recover() {
+  const Lock lock(state().mutex);
+  state().operations_left = -1;
+  while (run_one()) {
+  }
+  state().failed = false;
 }
 Counters counters() {
   const Lock lock(state().mutex);

@@ -43,5 +43,7 @@ Counters counters();
 
 /// From the operation after so many on, the device answers everything with an error; -1: never.
 void fail_after(int operations);
+/// It answers again; what was on its streams is done.
+void recover();
 
 }  // namespace uzip::fake_gpu
