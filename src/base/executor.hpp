@@ -23,6 +23,7 @@ enum class EncodeStage : uint8_t { kWhole, kPlain, kCoded };
 struct DevicePlace {
   std::span<std::byte> plain;
   std::span<std::byte> coded;
+  std::span<std::byte> elements;  ///< in host memory, for checksums of the elements; empty: none is made or compared
 };
 
 struct EncodeTask {

@@ -35,10 +35,7 @@ Status check_host_buffer(const CollArgs& args, const Buffer& buffer) {
 }
 
 /// What device memory does not allow.
-Status check_supported(const CollArgs& args, bool with_checksums) {
-  if (with_checksums)
-    return error(UZIP_ERR_UNSUPPORTED, "%s: UZIP_CHECKSUM is not supported for buffers in GPU memory",
-                 call_name(args.kind));
+Status check_supported(const CollArgs& args) {
   if (args.user_op)
     return error(UZIP_ERR_UNSUPPORTED, "%s: a user-defined operation runs on the host and can't reduce what is in GPU "
                                        "memory; copy the elements to the host, or take one of the library's operations",
@@ -87,7 +84,7 @@ Status find_memory(GpuDevices& gpus, CollArgs& args) {
         return error(UZIP_ERR_INVALID, "%s: with a stream, %s must be in memory that a GPU can reach: of the GPU, "
                                        "managed or pinned", call_name(args.kind), buffer.name);
   }
-  return args.device >= 0 ? check_supported(args, gpus.config().checksum) : Status();
+  return args.device >= 0 ? check_supported(args) : Status();
 }
 
 }  // namespace uzip

@@ -42,7 +42,7 @@ Result<GpuDevice*> GpuDevices::device(int number) {
     if (device->number == number) return device.get();
   const gpu::PluginApi* const api = plugin();
   if (!api) return error(UZIP_ERR_UNSUPPORTED, "there is no plugin for GPU %d", number);
-  auto made = std::make_unique<GpuDevice>(*api, number);
+  auto made = std::make_unique<GpuDevice>(*api, number, config_.checksum);
   UZIP_ASSIGN_OR_RETURN(made->executor,
                         gpu::StreamExecutor::create(*api, number, static_cast<unsigned>(config_.gpu_blocks)));
   devices_.push_back(std::move(made));

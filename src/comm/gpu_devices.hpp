@@ -14,11 +14,12 @@ namespace uzip {
 
 /// What calls on the memory of one GPU share.
 struct GpuDevice {
-  GpuDevice(const gpu::PluginApi& api, int device)
-      : number(device), pinned(api, device, gpu::DeviceMemory::Kind::kPinned),
+  GpuDevice(const gpu::PluginApi& api, int device, bool checksums)
+      : number(device), with_checksums(checksums), pinned(api, device, gpu::DeviceMemory::Kind::kPinned),
         memory(api, device, gpu::DeviceMemory::Kind::kDevice) {}
 
   int number;
+  bool with_checksums;       ///< of elements, which the host makes
   gpu::DeviceMemory pinned;  ///< wire places
   gpu::DeviceMemory memory;  ///< scratch, and the places where frames are coded
   std::unique_ptr<gpu::StreamExecutor> executor;  ///< ends before the memory that it works on
@@ -38,8 +39,6 @@ class GpuDevices {
   const gpu::PluginApi* plugin();
   /// Whether there is memory that only a GPU can read, whether or not there is a plugin for it.
   bool in_use() const { return api_ || (looks_ && gpu::gpu_in_use()); }
-
-  const Config& config() const { return config_; }
 
   // With the engine's mutex.
   /// What there is for this GPU, made at the first call.

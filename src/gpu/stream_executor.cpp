@@ -157,13 +157,14 @@ bool StreamExecutor::progress(Queue& queue) {
 /// The operation's event has happened. An encoding goes on with copying its frame to where it is sent from.
 void StreamExecutor::on_done(Operation* operation, const Status& status) {
   if (!status.ok() || operation->kind == Operation::Kind::kLast) return end(operation, status);
-  if (operation->kind == Operation::Kind::kDecode) {
-    const uint64_t fault = std::exchange(operation->report->fault, 0);
-    if (fault == 0) return end(operation, Status());
-    return end(operation, error(UZIP_ERR_CORRUPT, "lev frame: the %s is wrong (block %u)",
-                                fault_text(fault >> kFaultShift), static_cast<uint32_t>(fault)));
+  if (operation->kind == Operation::Kind::kDecode) return end(operation, check_decoded(*operation));
+  if (operation->kind == Operation::Kind::kEncodeOut) {
+    FrameHeader& header = *operation->task.header;
+    add_checksum(header.codec == kCodecRaw ? operation->task.plain.first(header.plain_bytes)
+                                           : operation->task.place.elements, header);
+    return end(operation, Status());
   }
-  operation->kind = Operation::Kind::kLast;
+  operation->kind = operation->task.place.elements.empty() ? Operation::Kind::kLast : Operation::Kind::kEncodeOut;
   if (const Status read = read_header(*operation); !read.ok()) return end(operation, read);
   Completion* const completion = operation->completion;
   --in_flight_;
@@ -243,6 +244,8 @@ Result<Progress> StreamExecutor::encode(const EncodeTask& task, Completion* comp
   }
   if (!task.codec || task.codec->id == kCodecRaw) {
     *task.header = raw_frame_header(task.type, task.count);
+    operation->task = task;
+    if (!task.place.elements.empty()) operation->kind = Operation::Kind::kEncodeOut;
     return commit(operation, kOut, check(api_.copy(task.plain.data(), task.src, bytes, streams_[kOut])));
   }
   operation->kind = Operation::Kind::kEncode;
@@ -291,6 +294,8 @@ Status StreamExecutor::copy_parts_out(const EncodeTask& task, const FrameHeader&
   if (header.codec == kCodecRaw) return check(api_.copy(to, task.src, header.plain_bytes, stream));
   if (header.plain_bytes > 0)
     UZIP_RETURN_IF_ERROR(check(api_.copy(to, task.place.plain.data(), header.plain_bytes, stream)));
+  if (const std::span<std::byte> elements = task.place.elements; !elements.empty())
+    UZIP_RETURN_IF_ERROR(check(api_.copy(elements.data(), task.src, elements.size(), stream)));
   if (task.stage == EncodeStage::kPlain) return Status();
   return check(api_.copy(to + header.plain_bytes, task.place.coded.data(), header.coded_bytes, stream));
 }
@@ -306,10 +311,20 @@ Result<Progress> StreamExecutor::decode(const DecodeTask& task, Completion* comp
       task.coded.size() > coded_room)
     return error(UZIP_ERR_CORRUPT, "a frame of %llu elements has %zu + %zu bytes, more than it can have",
                  static_cast<unsigned long long>(header.count), task.plain.size(), task.coded.size());
+  if (raw) UZIP_RETURN_IF_ERROR(check_checksum(header, task.plain));
   UZIP_ASSIGN_OR_RETURN(Operation* const operation, acquire(completion));
   if (raw) return commit(operation, kIn, check(api_.copy(task.dst.data(), task.plain.data(), bytes, streams_[kIn])));
   operation->kind = Operation::Kind::kDecode;
+  operation->header = task.header;
+  operation->elements = task.place.elements;
   return commit(operation, kWork, start_decode(task, *operation));
+}
+
+Status StreamExecutor::check_decoded(Operation& operation) {
+  if (const uint64_t fault = std::exchange(operation.report->fault, 0))
+    return error(UZIP_ERR_CORRUPT, "lev frame: the %s is wrong (block %u)", fault_text(fault >> kFaultShift),
+                 static_cast<uint32_t>(fault));
+  return operation.elements.empty() ? Status() : check_checksum(*operation.header, operation.elements);
 }
 
 /// Brings the frame to the device, in one piece if its parts stay aligned so, and decodes it there.
@@ -340,7 +355,10 @@ Status StreamExecutor::start_decode(const DecodeTask& task, Operation& operation
   request.dst = task.dst.data();
   request.fault = &operation.report->fault;
   request.blocks = blocks_;
-  return check(api_.decode(codec, &request, streams_[kWork]));
+  UZIP_RETURN_IF_ERROR(check(api_.decode(codec, &request, streams_[kWork])));
+  const std::span<std::byte> elements = task.place.elements;
+  if (elements.empty()) return Status();
+  return check(api_.copy(elements.data(), task.dst.data(), elements.size(), streams_[kWork]));
 }
 
 }  // namespace uzip::gpu

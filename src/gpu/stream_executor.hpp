@@ -52,11 +52,14 @@ class StreamExecutor final : public Executor {
     uint64_t fault;
   };
   struct Operation {
-    enum class Kind : uint8_t { kLast, kEncode, kDecode } kind = Kind::kLast;  ///< what the end of its work means
+    /// What the end of its work means.
+    enum class Kind : uint8_t { kLast, kEncode, kEncodeOut, kDecode } kind = Kind::kLast;
     void* event = nullptr;
     Report* report = nullptr;
     Completion* completion = nullptr;
-    EncodeTask task;  ///< kEncode: what remains is to copy the frame out
+    EncodeTask task;  ///< kEncode: what remains is to copy the frame out, and kEncodeOut to add the checksum
+    const FrameHeader* header = nullptr;  ///< kDecode, with the elements to compare its checksum with
+    std::span<std::byte> elements;
     Operation* next = nullptr;
   };
   /// First in first out.
@@ -80,6 +83,7 @@ class StreamExecutor final : public Executor {
   Status start_decode(const DecodeTask& task, Operation& operation);
   Status copy_parts_out(const EncodeTask& task, const FrameHeader& header);
   Status read_header(Operation& operation);
+  Status check_decoded(Operation& operation);
   void end(Operation* operation, const Status& status);
   bool progress(Queue& queue);
   void on_done(Operation* operation, const Status& status);

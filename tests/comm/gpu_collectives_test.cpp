@@ -2,13 +2,12 @@
 // whichever ranks have a GPU and in whatever order work and messages end.
 #include "algos/algorithm.hpp"
 #include "comm/coll_case.hpp"
-#include "comm/loopback_job.hpp"
+#include "comm/gpu_job.hpp"
 #include "support/fake_gpu.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <map>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -37,66 +36,43 @@ std::vector<const char*> algorithms_of(uzip_coll_t coll) {
   return names;
 }
 
-LoopbackOptions stormy_wire(uint64_t seed) {
-  LoopbackOptions wire;
-  wire.seed = seed;
-  wire.longest_delay = static_cast<int>(seed % 3) * 4;
-  wire.reorder_senders = true;
-  wire.reorder_messages = seed % 2 == 1;
-  wire.random_modes = true;
-  wire.eager_limit = seed % 4 == 0 ? 0 : 700;
-  return wire;
-}
-
-class GpuJob : public LoopbackJob {
- public:
-  GpuJob(int ranks, const LoopbackOptions& wire, const Config& config = Config()) : LoopbackJob(ranks, wire, config) {
-    for (int rank = 0; rank < ranks; ++rank) engine(rank).gpus().use(fake_gpu::plugin());
-  }
-};
-
 /// The buffers of a case in memory of other kinds.
 class Moved {
  public:
-  Moved(CollCase& test, int ranks, size_t turn) : test_(test), ranks_(ranks) {
+  Moved(const TestGpu& gpu, CollCase& test, int ranks, size_t turn) : test_(test) {
     for (int rank = 0; rank < ranks; ++rank)
-      for (size_t which = 0; which < 2; ++which) move(rank, which, kKinds[(turn + static_cast<size_t>(rank)) % 4]);
+      for (size_t which = 0; which < 2; ++which) move(gpu, rank, which, kKinds[(turn + static_cast<size_t>(rank)) % 4]);
   }
   ~Moved() {
-    for (const Place& place : places_) fake_gpu::release(place.memory);
+    for (const Place& place : places_) test_.pass_instead(place.rank, place.which, nullptr);
   }
   Moved(const Moved&) = delete;
   Moved& operator=(const Moved&) = delete;
-  /// Where the case looks for the results.
+  /// To where the case looks for the results.
   void fetch() {
-    for (const Place& place : places_) {
-      std::vector<unsigned char>& to = test_.memory(place.rank, place.which);
-      std::memcpy(to.data(), fake_gpu::behind(place.memory), to.size());
-    }
+    for (const Place& place : places_) place.array.read(test_.memory(place.rank, place.which).data());
   }
 
  private:
   struct Place {
     int rank;
     size_t which;
-    std::byte* memory;
+    GpuArray array;
   };
-  void move(int rank, size_t which, MemoryKind kind) {
+  void move(const TestGpu& gpu, int rank, size_t which, MemoryKind kind) {
     const std::vector<unsigned char>& from = test_.memory(rank, which);
     if (kind == MemoryKind::kHost || from.empty()) return;
-    std::byte* const memory = fake_gpu::allocate(kind, rank % fake_gpu::kDevices, from.size());
-    std::memcpy(fake_gpu::behind(memory), from.data(), from.size());
-    test_.pass_instead(rank, which, reinterpret_cast<unsigned char*>(memory));
-    places_.push_back({rank, which, memory});
+    places_.push_back({rank, which, GpuArray(gpu, kind, rank, from.size())});
+    places_.back().array.write(from.data());
+    test_.pass_instead(rank, which, reinterpret_cast<unsigned char*>(places_.back().array.data()));
   }
 
   CollCase& test_;
-  int ranks_;
   std::vector<Place> places_;
 };
 
-std::string run_case(LoopbackJob& job, CollCase& test, size_t turn, const uzip_options_t& options) {
-  Moved moved(test, job.size(), turn);
+std::string run_case(const TestGpu& gpu, LoopbackJob& job, CollCase& test, size_t turn, const uzip_options_t& options) {
+  Moved moved(gpu, test, job.size(), turn);
   const auto statuses = job.run([&](int rank) { return test.args(rank, &options); });
   const std::string wrong = expect_all(statuses, UZIP_OK);
   if (wrong.empty()) {
@@ -116,12 +92,9 @@ uzip_options_t make_options(const char* algorithm, const Coding& coding, size_t 
   return options;
 }
 
-class GpuCollectives : public testing::TestWithParam<int> {};
-
-TEST_P(GpuCollectives, AreRight) {
-  const int ranks = GetParam();
-  fake_gpu::reset(static_cast<uint64_t>(ranks));
-  GpuJob job(ranks, stormy_wire(static_cast<uint64_t>(ranks)));
+/// Every collective, algorithm, codec and kind of memory, diagonally.
+void run_all(const TestGpu& gpu, int ranks) {
+  GpuJob job(gpu, ranks, stormy_gpu_wire(static_cast<uint64_t>(ranks)));
   const auto p = static_cast<size_t>(ranks);
   size_t turn = 0;
   for (uzip_coll_t coll : kColls) {
@@ -132,10 +105,9 @@ TEST_P(GpuCollectives, AreRight) {
         const Placement placement = kPlacements[turn / 3 % std::size(kPlacements)];
         std::vector<size_t> counts(p, count);
         if (facts_of(coll).has_counts) counts[turn % p] = 70;
-        CollCase test({coll, type, UZIP_SUM, counts, placement, Values::kExact, turn,
-                       static_cast<int>(turn * 7 % p)});
+        CollCase test({coll, type, UZIP_SUM, counts, placement, Values::kExact, turn, static_cast<int>(turn * 7 % p)});
         const size_t chunk = count > 10000 ? 32768 : 64 * uzip_dtype_size(type);
-        ASSERT_EQ(run_case(job, test, turn, make_options(algorithm, coding, chunk)), "");
+        ASSERT_EQ(run_case(gpu, job, test, turn, make_options(algorithm, coding, chunk)), "");
         ++turn;
       }
     }
@@ -144,29 +116,23 @@ TEST_P(GpuCollectives, AreRight) {
   EXPECT_EQ(job.fabric().unfinished(), 0u);
 }
 
-// One rank's frames are made by the GPU, another's by the CPU; the codec has no part in the bits, nor has the place.
-TEST_P(GpuCollectives, SameBitsAsOnTheHost) {
-  const int ranks = GetParam();
+/// One rank's frames are made by the GPU, another's by the CPU; the codec has no part in the bits, nor has the place.
+void compare_with_host(const TestGpu& gpu, int ranks) {
   LoopbackJob host(ranks);
-  fake_gpu::reset(100 + static_cast<uint64_t>(ranks));
-  GpuJob job(ranks, stormy_wire(200 + static_cast<uint64_t>(ranks)));
+  GpuJob job(gpu, ranks, stormy_gpu_wire(200 + static_cast<uint64_t>(ranks)));
   size_t turn = 0;
   for (uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTERV, UZIP_REDUCE, UZIP_SCAN, UZIP_ALLGATHER}) {
     for (const char* algorithm : algorithms_of(coll)) {
       for (Values values : {Values::kSmooth, Values::kBits}) {
-        std::vector<size_t> counts(static_cast<size_t>(ranks), 3001);
+        std::vector<size_t> counts(static_cast<size_t>(ranks), 30001);
         if (facts_of(coll).has_counts) counts[0] = 17;
-        const uzip_dtype_t type = kTypes[turn % 2];
-        CollCase test({coll, type, UZIP_SUM, counts, Placement::kApart, values, turn});
-        const auto plain = make_options(algorithm, kCodings[0], 8192);
-        const auto statuses = host.run([&](int rank) { return test.args(rank, &plain); });
-        ASSERT_EQ(expect_all(statuses, UZIP_OK), "");
+        CollCase test({coll, kTypes[turn % 2], UZIP_SUM, counts, Placement::kApart, values, turn});
+        const auto plain = make_options(algorithm, kCodings[0], 32768);
+        ASSERT_EQ(expect_all(host.run([&](int rank) { return test.args(rank, &plain); }), UZIP_OK), "");
         const uint64_t hash = test.hash();
         for (const Coding& coding : kCodings) {
           test.reset();
-          ASSERT_EQ(run_case(job, test, turn, make_options(algorithm, coding, 8192)), "");
-          for (int rank = 0; rank < ranks; ++rank)
-            for (size_t which = 0; which < 2; ++which) test.pass_instead(rank, which, nullptr);
+          ASSERT_EQ(run_case(gpu, job, test, turn, make_options(algorithm, coding, 32768)), "");
           ASSERT_EQ(test.hash(), hash) << test.describe() << " " << algorithm << coding.codec;
         }
         ++turn;
@@ -175,7 +141,35 @@ TEST_P(GpuCollectives, SameBitsAsOnTheHost) {
   }
 }
 
+class GpuCollectives : public testing::TestWithParam<int> {};
+
+TEST_P(GpuCollectives, AreRight) {
+  const TestGpu gpu = fake_gpu_for_tests(static_cast<uint64_t>(GetParam()));
+  run_all(gpu, GetParam());
+  const fake_gpu::Counters done = fake_gpu::counters();
+  EXPECT_GT(std::min({done.encodings, done.decodings, done.reductions}), GetParam() > 1 ? 100 : -1);
+}
+TEST_P(GpuCollectives, SameBitsAsOnTheHost) { compare_with_host(fake_gpu_for_tests(100), GetParam()); }
+
 INSTANTIATE_TEST_SUITE_P(Ranks, GpuCollectives, testing::Values(1, 2, 3, 4, 7));
+
+/// The same on a GPU, with the plugin of this build.
+class DeviceCollectives : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    gpu_ = real_gpu(&why);
+    if (!gpu_.api) GTEST_SKIP() << why;
+  }
+  TestGpu gpu_;
+};
+
+TEST_F(DeviceCollectives, AreRight) {
+  for (int ranks : {1, 2, 3, 5}) run_all(gpu_, ranks);
+}
+TEST_F(DeviceCollectives, SameBitsAsOnTheHost) {
+  for (int ranks : {2, 3, 4}) compare_with_host(gpu_, ranks);
+}
 
 }  // namespace
 }  // namespace uzip
