@@ -45,6 +45,8 @@ Overlap measure_overlap(const Case& bench, size_t bytes) {
   const uzip_options_t options = bench.options.call_options();
   const auto call = [&] { require(bench.run(layout, false, options, nullptr), bench.operation.name); };
   bench.sample.fill(bench.source(layout, false), sample_start(bench.world.rank()), layout.send);
+  bench.buffers.source.arm(layout.send * bench.type.size);
+  bench.push();
   call();
   std::vector<double> trials;
   bench.world.barrier();

@@ -48,6 +48,25 @@ namespace {
 
 const char* last_error() { return error_message; }
 
+/// While it lives, this thread may do what could disturb the capture of a graph in another thread: it is about streams,
+/// events and memory of the library's own only, which no capture has anything to do with.
+class BesideCaptures {
+ public:
+  BesideCaptures() { exchange(); }
+  ~BesideCaptures() { exchange(); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  void exchange() { static_cast<void>(UZIP_GPU_RUNTIME(ThreadExchangeStreamCaptureMode)(&mode_)); }
+
+#if defined(__HIP__)
+  hipStreamCaptureMode mode_ = hipStreamCaptureModeRelaxed;
+#else
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+#endif
+};
+
 // ---- Devices and memory ----------------------------------------------------------------------------
 
 int device_count(int* count) {
@@ -128,12 +147,15 @@ int current_device(int* device) {
 int set_device(int device) { return check(UZIP_GPU_RUNTIME(SetDevice)(device), "set device"); }
 
 int allocate(void** memory, size_t bytes) {
+  const BesideCaptures beside;
   return check(UZIP_GPU_RUNTIME(Malloc)(memory, bytes), "memory of the device");
 }
 int release(void* memory) {
+  const BesideCaptures beside;
   return check(UZIP_GPU_RUNTIME(Free)(memory), "giving back memory of the device");
 }
 int allocate_pinned(void** memory, size_t bytes) {
+  const BesideCaptures beside;
 #if defined(__HIP__)
   return check(hipHostMalloc(memory, bytes, hipHostMallocPortable), "pinned memory");
 #else
@@ -141,6 +163,7 @@ int allocate_pinned(void** memory, size_t bytes) {
 #endif
 }
 int release_pinned(void* memory) {
+  const BesideCaptures beside;
 #if defined(__HIP__)
   return check(hipHostFree(memory), "giving back pinned memory");
 #else
@@ -151,14 +174,17 @@ int release_pinned(void* memory) {
 // ---- Streams ---------------------------------------------------------------------------------------
 
 int create_stream(void** stream) {
+  const BesideCaptures beside;
   return check(UZIP_GPU_RUNTIME(StreamCreateWithFlags)(reinterpret_cast<Stream*>(stream),
                                                        UZIP_GPU_RUNTIME(StreamNonBlocking)),
                "a stream");
 }
 int destroy_stream(void* stream) {
+  const BesideCaptures beside;
   return check(UZIP_GPU_RUNTIME(StreamDestroy)(static_cast<Stream>(stream)), "end of a stream");
 }
 int wait_stream(void* stream) {
+  const BesideCaptures beside;
   return check(UZIP_GPU_RUNTIME(StreamSynchronize)(static_cast<Stream>(stream)),
                "work on the device");
 }
@@ -170,6 +196,7 @@ int read_query(Error error, bool* done) {
   return 0;
 }
 int query_stream(void* stream, bool* done) {
+  const BesideCaptures beside;
   return read_query(UZIP_GPU_RUNTIME(StreamQuery)(static_cast<Stream>(stream)), done);
 }
 int stream_waits_for(void* stream, void* other) {
@@ -203,11 +230,13 @@ int is_capturing(void* stream, bool* capturing) {
   return check(error, "state of a stream");
 }
 int create_event(void** event) {
+  const BesideCaptures beside;
   return check(UZIP_GPU_RUNTIME(EventCreateWithFlags)(reinterpret_cast<Event*>(event),
                                                       UZIP_GPU_RUNTIME(EventDisableTiming)),
                "an event");
 }
 int destroy_event(void* event) {
+  const BesideCaptures beside;
   return check(UZIP_GPU_RUNTIME(EventDestroy)(static_cast<Event>(event)), "end of an event");
 }
 int record_event(void* event, void* stream) {
@@ -215,6 +244,7 @@ int record_event(void* event, void* stream) {
                "recording an event");
 }
 int query_event(void* event, bool* done) {
+  const BesideCaptures beside;
   return read_query(UZIP_GPU_RUNTIME(EventQuery)(static_cast<Event>(event)), done);
 }
 int stream_waits_for_event(void* stream, void* event) {
@@ -262,6 +292,7 @@ int encode_bound(uint8_t type, uint64_t count, uint64_t* plain, uint64_t* coded)
 }
 
 int initialize(CodecContext* context, uint64_t most_count) {
+  const BesideCaptures beside;
   int device = 0;
   UZIP_CHECK(UZIP_GPU_RUNTIME(GetDevice)(&device), "the current device");
   DeviceInfo info;

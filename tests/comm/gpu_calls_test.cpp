@@ -2,14 +2,16 @@
 // allocation when a call is repeated.
 #include "comm/gpu_job.hpp"
 #include "comm/user_op.hpp"
+#include "gpu/gpu_memory.hpp"
 #include "support/fake_gpu.hpp"
 
 #include <gtest/gtest.h>
 
-#include <sys/mman.h>
+#include <dlfcn.h>
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -303,6 +305,106 @@ TEST(GpuPlugins, OneThatIsMissingLeavesTheHost) {
   LoopbackJob job(2, {}, config);
   EXPECT_EQ(job.engine(0).gpus().plugin(), nullptr);
   EXPECT_EQ(job.works(), "");
+}
+
+/// On a GPU, with the plugin of this build: what only the driver can tell.
+class DeviceCalls : public testing::Test {
+ protected:
+  static constexpr size_t kBytes = kCount * sizeof(float);
+
+  void SetUp() override {
+    std::string why;
+    gpu_ = real_gpu(&why);
+    if (!gpu_.api) GTEST_SKIP() << why;
+    gpu::require(*gpu_.api, gpu_.api->set_device(0));
+    gpu::require(*gpu_.api, gpu_.api->create_stream(&stream_));
+    job_ = std::make_unique<GpuJob>(gpu_, 2);
+    options_.stream = stream_;
+  }
+  void TearDown() override {
+    if (stream_) (void)gpu_.api->destroy_stream(stream_);
+  }
+  GpuArray array(const void* from = nullptr) const {
+    GpuArray made(gpu_, MemoryKind::kDevice, 0, kBytes);
+    if (from) made.write(from);
+    return made;
+  }
+  /// A message from rank 0 to rank 1, both on GPU 0; "" or what is wrong with it.
+  std::string send(const void* src, int values_of) {
+    const GpuArray result = array();
+    const auto sent = job_->start_send(0, src, kCount, UZIP_FP32, 1, 5, &options_);
+    if (!sent.ok()) return sent.status().message();
+    uzip_options_t plain = UZIP_OPTIONS_INIT;
+    const std::vector<Started> started = {{0, *sent}, {1, *job_->start_recv(1, result.data(), kCount, UZIP_FP32, 0, 5, &plain)}};
+    const std::string wrong = expect_all(job_->finish(started), UZIP_OK);
+    std::vector<float> got(kCount);
+    result.read(got.data());
+    return !wrong.empty() ? wrong : got == numbers(values_of) ? "" : "wrong elements";
+  }
+  template <class Function>
+  static Function driver(const char* name) {
+    static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+    return reinterpret_cast<Function>(library ? dlsym(library, name) : nullptr);
+  }
+
+  TestGpu gpu_;
+  void* stream_ = nullptr;
+  std::unique_ptr<GpuJob> job_;
+  uzip_options_t options_ = UZIP_OPTIONS_INIT;
+};
+
+TEST_F(DeviceCalls, ComeAfterWhatIsOnTheirStream) {
+  const GpuArray late = array(numbers(1).data()), source = array(numbers(0).data());
+  const GpuArray from(gpu_, MemoryKind::kDevice, 0, size_t{1} << 30), to(gpu_, MemoryKind::kDevice, 0, size_t{1} << 30);
+  for (int i = 0; i < 30; ++i) gpu::require(*gpu_.api, gpu_.api->copy(to.data(), from.data(), from.size(), stream_));
+  gpu::require(*gpu_.api, gpu_.api->copy(source.data(), late.data(), kBytes, stream_));
+  bool done = true;
+  gpu::require(*gpu_.api, gpu_.api->query_stream(stream_, &done));
+  EXPECT_FALSE(done) << "the copies are too fast for this test";
+  EXPECT_EQ(send(source.data(), 1), "");
+}
+
+TEST_F(DeviceCalls, FreedMemoryIsAnError) {
+  void* freed = nullptr;
+  gpu::require(*gpu_.api, gpu_.api->allocate(&freed, size_t{64} << 20));
+  gpu::require(*gpu_.api, gpu_.api->release(freed));
+  EXPECT_NE(send(freed, 0).find("freed"), std::string::npos);
+}
+
+TEST_F(DeviceCalls, RefuseAStreamThatIsCaptured) {
+  const auto begin = driver<int (*)(void*, int)>("cuStreamBeginCapture_v2");
+  const auto end = driver<int (*)(void*, void**)>("cuStreamEndCapture");
+  ASSERT_TRUE(begin && end);
+  const GpuArray source = array(numbers(2).data());
+  EXPECT_EQ(send(source.data(), 2), "");
+  ASSERT_EQ(begin(stream_, 0), 0);
+  EXPECT_NE(send(source.data(), 2).find("captured"), std::string::npos);
+  // Calls on other streams go on, and leave the capture intact.
+  void* other = nullptr;
+  gpu::require(*gpu_.api, gpu_.api->create_stream(&other));
+  options_.stream = other;
+  const auto sent = job_->start_send(0, source.data(), kCount, UZIP_FP32, 1, 5, &options_);
+  ASSERT_TRUE(sent.ok()) << sent.status().message();
+  job_->settle();
+  void* graph = nullptr;
+  EXPECT_EQ(end(stream_, &graph), 0);
+  const GpuArray result = array();
+  const std::vector<Started> started = {{0, *sent}, {1, *job_->start_recv(1, result.data(), kCount, UZIP_FP32, 0, 5, &options_)}};
+  EXPECT_EQ(expect_all(job_->finish(started), UZIP_OK), "");
+  (void)gpu_.api->destroy_stream(other);
+}
+
+TEST_F(DeviceCalls, TakeMemoryOfPoolsToo) {
+  const auto allocate = driver<int (*)(unsigned long long*, size_t, void*)>("cuMemAllocAsync");
+  const auto release = driver<int (*)(unsigned long long, void*)>("cuMemFreeAsync");
+  ASSERT_TRUE(allocate && release);
+  unsigned long long memory = 0;
+  ASSERT_EQ(allocate(&memory, kBytes, stream_), 0);
+  auto* const source = reinterpret_cast<void*>(static_cast<uintptr_t>(memory));
+  const GpuArray values = array(numbers(3).data());
+  gpu::require(*gpu_.api, gpu_.api->copy(source, values.data(), kBytes, stream_));
+  EXPECT_EQ(send(source, 3), "");
+  EXPECT_EQ(release(memory, stream_), 0);
 }
 
 }  // namespace

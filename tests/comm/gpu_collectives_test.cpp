@@ -124,15 +124,15 @@ void compare_with_host(const TestGpu& gpu, int ranks) {
   for (uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTERV, UZIP_REDUCE, UZIP_SCAN, UZIP_ALLGATHER}) {
     for (const char* algorithm : algorithms_of(coll)) {
       for (Values values : {Values::kSmooth, Values::kBits}) {
-        std::vector<size_t> counts(static_cast<size_t>(ranks), 30001);
+        std::vector<size_t> counts(static_cast<size_t>(ranks), 12001);
         if (facts_of(coll).has_counts) counts[0] = 17;
         CollCase test({coll, kTypes[turn % 2], UZIP_SUM, counts, Placement::kApart, values, turn});
-        const auto plain = make_options(algorithm, kCodings[0], 32768);
+        const auto plain = make_options(algorithm, kCodings[0], 16384);
         ASSERT_EQ(expect_all(host.run([&](int rank) { return test.args(rank, &plain); }), UZIP_OK), "");
         const uint64_t hash = test.hash();
         for (const Coding& coding : kCodings) {
           test.reset();
-          ASSERT_EQ(run_case(gpu, job, test, turn, make_options(algorithm, coding, 32768)), "");
+          ASSERT_EQ(run_case(gpu, job, test, turn, make_options(algorithm, coding, 16384)), "");
           ASSERT_EQ(test.hash(), hash) << test.describe() << " " << algorithm << coding.codec;
         }
         ++turn;
