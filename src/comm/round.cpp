@@ -298,8 +298,9 @@ Result<Progress> Round::receive(const Step& step, StepState& state) {
 }
 
 /// Where the elements of a raw frame belong, if they may go there at once: nothing but a decoding reads the frame, and
-/// that waits for nothing but it. Else null. So data that don't compress are not copied once more.
+/// that waits for nothing but it. Else, and on a GPU, null. So data that don't compress are not copied once more.
 std::byte* Round::destination_of_raw(const Step& step, const StepState& state) const {
+  if (request_.device()) return nullptr;
   const std::vector<uint32_t>& readers = schedule_->schedule.dependents[state.step];
   if (state.frame.codec != kCodecRaw || readers.size() != 1) return nullptr;
   const Step& reader = schedule_->schedule.steps[readers[0]];
