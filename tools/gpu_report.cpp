@@ -40,7 +40,7 @@ Status print_gpus(const Config& config) {
   const Cores there = cores();
   std::printf("cores        %d of the host, %d of this process\n", there.of_host, there.of_process);
   if (config.gpu == "off") {
-    std::printf("GPUs         not looked for: UZIP_GPU is off\n");
+    std::printf("GPUs         not looked for: UZIP_GPU_PLUGIN is off\n");
     return Status();
   }
   const auto opened = config.gpu == "auto" ? gpu::installed_plugin() : gpu::open_plugin(config.gpu);

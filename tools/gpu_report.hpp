@@ -7,7 +7,7 @@
 namespace uzip {
 
 /// Prints the plugin in force, the GPUs, their pairs, and the bound of the memory that calls use. A machine without GPUs
-/// is no error, a plugin that UZIP_GPU names and that can't be opened is one.
+/// is no error, a plugin that UZIP_GPU_PLUGIN names and that can't be opened is one.
 Status print_gpus(const Config& config);
 
 }  // namespace uzip

@@ -54,6 +54,9 @@ expect "names do not need a sound environment" 0 "UZIP_CHUNK" "" \
   env UZIP_CHUNK=nonsense "$info" -c --names
 expect "no option shows everything" 0 "UZIP_CODEC" "" "$info"
 expect "options add up" 0 "two_shot" "" "$info" -va
+expect "-t tells of cores and GPUs" 0 "GPU" "" "$info" -t
+expect "-t does not look where it must not" 0 "UZIP_GPU_PLUGIN is off" "" env UZIP_GPU_PLUGIN=off "$info" --topology
+expect "-t names a plugin that is none" 1 "cores " "no_plugin.so" env UZIP_GPU_PLUGIN=./no_plugin.so "$info" -t
 expect "-h helps" 0 "usage: uzip_info" "" "$info" -h
 expect "a bad value is an error" 1 "" "UZIP_CHUNK='nonsense' is not allowed" \
   env UZIP_CHUNK=nonsense "$info" -c
