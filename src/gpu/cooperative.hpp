@@ -21,7 +21,28 @@ inline constexpr unsigned kSegmentValues = 8;
 UZIP_DEVICE unsigned lane_index() { return thread_index() % kGroupLanes; }
 UZIP_DEVICE unsigned group_index() { return thread_index() / kGroupLanes; }
 
-#if !defined(UZIP_HAS_GROUP_REDUCTIONS)
+#if !defined(UZIP_HAS_GROUP_OPERATIONS)
+UZIP_DEVICE uint32_t add_from_below(uint32_t value, unsigned distance) {
+  const uint32_t other = shuffle_up(value, distance);
+  return lane_index() >= distance ? value + other : value;
+}
+UZIP_DEVICE uint32_t add_up_to_halves(uint32_t a, uint32_t b, uint32_t most) {
+  const uint32_t low = (a + b) & 0xffffu;
+  const uint32_t high = ((a >> 16) + (b >> 16)) & 0xffffu;
+  const uint32_t most_low = most & 0xffffu;
+  const uint32_t most_high = most >> 16;
+  return (low < most_low ? low : most_low) | (high < most_high ? high : most_high) << 16;
+}
+UZIP_DEVICE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  return byte_permute(a, b, selector);
+}
+template <uint32_t kMask>
+UZIP_DEVICE uint32_t select_bits(uint32_t a, uint32_t b) {
+  return (a & kMask) | (b & ~kMask);
+}
+UZIP_DEVICE uint32_t signs_of_halves(uint32_t a, uint32_t b) {
+  return (byte_permute(a, b, 0x7531) >> 7 & 0x01010101u) * 0xffu;
+}
 UZIP_DEVICE uint32_t group_sum(uint32_t value) {
   for (unsigned distance = kGroupLanes / 2; distance > 0; distance /= 2)
     value += shuffle(value, lane_index() ^ distance);
@@ -37,10 +58,10 @@ UZIP_DEVICE uint32_t group_minimum(uint32_t value) {
 UZIP_DEVICE uint32_t group_maximum(uint32_t value) { return ~group_minimum(~value); }
 #endif
 
-/// Index in the tile of the first of this thread's values in a segment.
-UZIP_DEVICE unsigned first_value(unsigned segment) {
-  return group_index() * (kTileValues / kGroups) +
-         segment * (kGroupLanes * kSegmentValues) + lane_index() * kSegmentValues;
+/// Index in the tile of the first of a thread's values in a segment.
+UZIP_DEVICE unsigned first_value(unsigned thread, unsigned segment) {
+  return thread / kGroupLanes * (kTileValues / kGroups) + segment * (kGroupLanes * kSegmentValues) +
+         thread % kGroupLanes * kSegmentValues;
 }
 
 /// Bits of the values of a segment that exist in a tile of `values`.
@@ -65,20 +86,12 @@ struct ScanSums {
 
 /// This group's sum put in place, all sums read after a barrier: what stands before this group, and
 /// all. `turn` alternates from call to call.
-UZIP_DEVICE uint32_t before_group(uint32_t group_sum, ScanSums& shared, unsigned turn,
-                                  uint32_t* total) {
-  if (lane_index() == 0) shared.sums[turn][group_index()] = group_sum;
+UZIP_DEVICE uint32_t before_group(uint32_t sum, ScanSums& shared, unsigned turn, uint32_t* total) {
+  if (lane_index() == 0) shared.sums[turn][group_index()] = sum;
   sync();
-  uint32_t before = 0;
-  uint32_t all = 0;
-  UZIP_UNROLL
-  for (unsigned g = 0; g < kGroups; ++g) {
-    const uint32_t sum = shared.sums[turn][g];
-    if (g < group_index()) before += sum;
-    all += sum;
-  }
-  *total = all;
-  return before;
+  const uint32_t other = lane_index() < kGroups ? shared.sums[turn][lane_index()] : 0;
+  *total = group_sum(other);
+  return group_sum(lane_index() < group_index() ? other : 0);
 }
 
 /// How many set bits stand before each of this thread's segments, in the order of the values.
@@ -93,10 +106,8 @@ UZIP_DEVICE SegmentRanks rank_segments(uint32_t mask, ScanSums& shared, unsigned
   uint32_t before = shuffle_up(counts, 1);
   if (lane_index() == 0) before = 0;
   UZIP_UNROLL
-  for (unsigned distance = 1; distance < kGroupLanes; distance *= 2) {
-    const uint32_t other = shuffle_up(before, distance);
-    if (lane_index() >= distance) before += other;
-  }
+  for (unsigned distance = 1; distance < kGroupLanes; distance *= 2)
+    before = add_from_below(before, distance);
   const uint32_t last_before = shuffle(before, kGroupLanes - 1);
   const uint32_t last = shuffle(counts, kGroupLanes - 1);
   SegmentRanks ranks;
@@ -112,15 +123,34 @@ UZIP_DEVICE SegmentRanks rank_segments(uint32_t mask, ScanSums& shared, unsigned
   return ranks;
 }
 
+/// The ranks of a thread's set bits by their number in the thread, in few registers.
+class ThreadRanks {
+ public:
+  UZIP_DEVICE ThreadRanks(uint32_t mask, const SegmentRanks& ranks) {
+    uint32_t offset[kSegments];
+    UZIP_UNROLL
+    for (unsigned i = 0; i < kSegments; ++i)
+      offset[i] = ranks.first[i] - count_bits(mask & ((1u << (8 * i)) - 1));
+    low_ = (offset[0] & 0xffffu) | offset[1] << 16;
+    high_ = (offset[2] & 0xffffu) | offset[3] << 16;
+  }
+  /// Of bit `number`, which is in this segment.
+  UZIP_DEVICE uint32_t rank(unsigned segment, uint32_t number) const {
+    return (((segment < 2 ? low_ : high_) >> (segment % 2 * 16)) + number) & 0xffffu;
+  }
+
+ private:
+  uint32_t low_;
+  uint32_t high_;
+};
+
 /// Sum of the values of the threads before this one, and of all.
 UZIP_DEVICE uint32_t rank_threads(uint32_t value, ScanSums& shared, unsigned turn,
                                   uint32_t* total) {
   uint32_t sum = value;
   UZIP_UNROLL
-  for (unsigned distance = 1; distance < kGroupLanes; distance *= 2) {
-    const uint32_t other = shuffle_up(sum, distance);
-    if (lane_index() >= distance) sum += other;
-  }
+  for (unsigned distance = 1; distance < kGroupLanes; distance *= 2)
+    sum = add_from_below(sum, distance);
   const uint32_t group = shuffle(sum, kGroupLanes - 1);
   return before_group(group, shared, turn, total) + sum - value;
 }
@@ -151,6 +181,18 @@ UZIP_DEVICE uint32_t not_less_bytes(uint32_t a, uint32_t b) {
   const uint32_t high = 0x80808080u;
   const uint32_t low = (a | high) - (b & ~high);
   return (((a & ~b) | (~(a ^ b) & low)) & high) >> 7;
+}
+
+/// The lower halves of eight bytes in one word: byte i has values i and i + 4.
+UZIP_DEVICE uint32_t pair_nibbles(uint32_t first, uint32_t second) { return second * 16 + first; }
+
+/// Bit `bit` of eight values from pair_nibbles(), in the highest byte; the rest is garbage.
+UZIP_DEVICE uint32_t gather_paired_bits(uint32_t pairs, unsigned bit) {
+  return (pairs & (0x11111111u << bit)) * (0x01020408u >> bit);
+}
+/// The highest bytes of four words.
+UZIP_DEVICE uint32_t highest_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  return byte_permute(byte_permute(a, b, 0x0073), byte_permute(c, d, 0x0073), 0x5410);
 }
 
 /// The lowest bits of the four bytes, in the lowest four bits.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "codec/lev_layout.hpp"
+#include "gpu/bulk_copy.hpp"
 #include "gpu/fast_decoder.hpp"
 #include "gpu/general_decoder.hpp"
 
@@ -22,9 +23,10 @@ template <class Format>
 struct DecodeBuffers {
   static constexpr size_t kStageBytes = sizeof(DecodeStage<Format>);
   static constexpr size_t kGeneralBytes = sizeof(GeneralBuffers<Format::kSize>);
-  static constexpr size_t kWorkBytes =
-      kGeneralBytes > kStageBytes + kTileValues ? (kGeneralBytes - kStageBytes + 15) / 16 * 16
-                                                : kTileValues;
+  static constexpr size_t kFastBytes = kTileValues + 16;
+  static constexpr size_t kWorkBytes = kGeneralBytes > kStageBytes + kFastBytes
+                                           ? (kGeneralBytes - kStageBytes + 15) / 16 * 16
+                                           : kFastBytes;
   DecodeStage<Format> first;
   alignas(16) uint8_t work[kWorkBytes];
   DecodeStage<Format> second;
@@ -37,12 +39,22 @@ struct DecodeBuffers {
 
 struct DecodeCommon {
   ScanSums sums;
-  FastBlock block;
+  CodeTables tables;
+  BulkBarrier stage_there[2];
+  BlockView views[2];  ///< of what is, or will be, in the stages
+  uint64_t plain_at;   ///< of the block after these
+  uint64_t coded_at;
   GeneralBlock general;
   alignas(8) uint8_t header[sizeof(FrameHeader)];  ///< shared memory can't hold what has a constructor
   uint32_t fault;
   uint64_t group_plain[kGroups];
   uint64_t group_coded[kGroups];
+};
+
+template <class Format>
+struct DecodeShared {
+  DecodeBuffers<Format> buffers;
+  DecodeCommon common;
 };
 
 template <int kType, unsigned kSize>
@@ -91,7 +103,7 @@ UZIP_DEVICE DecodeFault decode_constant(const DecodeArgs& args, const BlockView&
 
 /// Decodes a block that the fast way does not know. Its first bytes are in stage `index`.
 template <class Format, int kType>
-UZIP_DEVICE_CALL DecodeFault decode_other(const DecodeArgs& args, BlockView view,
+UZIP_DEVICE_CALL DecodeFault decode_other(const DecodeArgs& args, const BlockView& view,
                                           DecodeBuffers<Format>& buffers, unsigned index,
                                           DecodeCommon& common) {
   constexpr unsigned kSize = Format::kSize;
@@ -113,13 +125,13 @@ UZIP_DEVICE_CALL DecodeFault decode_other(const DecodeArgs& args, BlockView view
 
 /// Decodes a block at the end of a frame, to any address, or with any operation.
 template <class Format, int kType>
-UZIP_DEVICE_CALL DecodeFault decode_odd(const DecodeArgs& args, BlockView view,
+UZIP_DEVICE_CALL DecodeFault decode_odd(const DecodeArgs& args, const BlockView& view,
                                         DecodeBuffers<Format>& buffers, unsigned index,
                                         DecodeCommon& common) {
   if (view.values <= kTileValues) {
     const FastMemory memory{buffers.stage(index).image, view.plain, buffers.work};
     const FastResult result =
-        FastDecoder<Format, kType, false>(args, view, memory, common.block, common.sums).decode();
+        FastDecoder<Format, kType, false>(args, view, memory, common.tables, common.sums).decode();
     if (result == FastResult::kDone) return DecodeFault::kNone;
     if (result == FastResult::kWrongEscapes) return DecodeFault::kEscapes;
   }
@@ -143,6 +155,11 @@ class FrameDecoder {
         args_.device_header != nullptr ? args_.device_header : &args_.header);
     if (thread_index() < sizeof(FrameHeader) / 4)
       reinterpret_cast<uint32_t*>(common_.header)[thread_index()] = words[thread_index()];
+    common_.tables.make();
+    if (thread_index() == 0) {
+      prepare(common_.stage_there[0]);
+      prepare(common_.stage_there[1]);
+    }
     sync();
     const FrameHeader& header = frame_header();
     if (!header_is_right(header)) return report(DecodeFault::kHeader, 0);
@@ -199,10 +216,25 @@ class FrameDecoder {
   UZIP_DEVICE bool sum_table(uint32_t blocks) {
     uint64_t plain = 0;
     uint64_t coded = 0;
-    for (uint32_t i = thread_index(); i < blocks; i += kThreads) {
-      const uint2 sizes = table()[i];
-      plain += sizes.x;
-      coded += sizes.y;
+    // Two blocks a load, but for the first block; some loads at a time.
+    if (thread_index() == 0 && blocks > 0) {
+      plain = table()[0].x;
+      coded = table()[0].y;
+    }
+    const auto* const pairs = reinterpret_cast<const uint4*>(table() + 1);
+    constexpr uint32_t kAtATime = 4;
+    for (uint32_t first = 1 + 2 * thread_index(); first < blocks; first += 2 * kAtATime * kThreads) {
+      UZIP_UNROLL
+      for (uint32_t k = 0; k < kAtATime; ++k) {
+        const uint32_t i = first + 2 * k * kThreads;
+        if (i >= blocks) continue;
+        const uint4 sizes = pairs[i / 2];
+        plain += sizes.x;
+        coded += sizes.y;
+        if (i + 1 >= blocks) continue;
+        plain += sizes.z;
+        coded += sizes.w;
+      }
     }
     UZIP_UNROLL
     for (unsigned distance = kGroupLanes / 2; distance > 0; distance /= 2) {
@@ -214,14 +246,19 @@ class FrameDecoder {
       common_.group_coded[group_index()] = coded;
     }
     sync();
-    plain_at_ = 0;
-    coded_at_ = lev_first_block(blocks_);
+    plain = 0;
+    coded = lev_first_block(blocks_);
     for (unsigned g = 0; g < kGroups; ++g) {
-      plain_at_ += common_.group_plain[g];
-      coded_at_ += common_.group_coded[g];
+      plain += common_.group_plain[g];
+      coded += common_.group_coded[g];
     }
-    return plain_at_ % kBlockAlignment == 0 && coded_at_ % kBlockAlignment == 0 &&
-           plain_at_ <= frame_header().plain_bytes && coded_at_ <= frame_header().coded_bytes;
+    if (thread_index() == 0) {
+      common_.plain_at = plain;
+      common_.coded_at = coded;
+    }
+    sync();
+    return plain % kBlockAlignment == 0 && coded % kBlockAlignment == 0 &&
+           plain <= frame_header().plain_bytes && coded <= frame_header().coded_bytes;
   }
 
   static UZIP_DEVICE uint64_t shuffle64(uint64_t value, unsigned lane) {
@@ -230,53 +267,65 @@ class FrameDecoder {
     return static_cast<uint64_t>(high) << 32 | low;
   }
 
+  /// Whether this thread is of the group that brings blocks.
+  UZIP_DEVICE static bool moves() { return group_index() == kGroups - 1; }
+
   /// Each block is decoded while the next one is brought to shared memory.
   UZIP_DEVICE void decode_blocks(uint32_t begin, uint32_t end) {
-    uint2 sizes = table()[begin];
-    BlockView view;
-    if (!view_block(begin, sizes, &view)) return report(DecodeFault::kTable, begin);
-    bring(view, buffers_.first);
-    commit_copies();
-    unsigned index = 0;
-    if (begin + 1 < end) sizes = table()[begin + 1];
-    for (uint32_t b = begin; b < end; ++b, index ^= 1) {
-      BlockView next{};
-      const bool last = b + 1 == end;
-      const bool right = last || view_block(b + 1, sizes, &next);
-      if (b + 2 < end) sizes = table()[b + 2];
-      if (!last && right) bring(next, buffers_.stage(index ^ 1));
-      commit_copies();
-      wait_copies<1>();
-      sync();
-      const DecodeFault fault = decode_block(view, index);
-      if (fault != DecodeFault::kNone) return report(fault, b);
-      if (!right) return report(DecodeFault::kTable, b + 1);
-      view = next;
-      sync();  // the stage has been read
+    uint2 sizes = make_uint2(0, 0);
+    if (moves()) {
+      bring(begin, table()[begin], 0);
+      if (begin + 1 < end) sizes = table()[begin + 1];
     }
-    if (end == blocks_ && (plain_at_ != frame_header().plain_bytes ||
-                           coded_at_ != frame_header().coded_bytes))
+    sync();
+    for (uint32_t b = begin; b < end; ++b) {
+      const unsigned turn = b - begin;
+      const BlockView& view = common_.views[turn % 2];
+      if (!view.right) return report(DecodeFault::kTable, b);
+      if (moves() && b + 1 < end) {
+        bring(b + 1, sizes, turn % 2 ^ 1);
+        if (b + 2 < end) sizes = table()[b + 2];
+      }
+      wait_bulk(common_.stage_there[turn % 2], turn / 2 % 2);
+      const DecodeFault fault = decode_block(view, turn % 2);
+      sync();  // the stage has been read, and the next view written
+      if (fault == DecodeFault::kNone) continue;
+      // What is on its way must have come before shared memory is given up.
+      if (b + 1 < end && common_.views[turn % 2 ^ 1].right)
+        wait_bulk(common_.stage_there[turn % 2 ^ 1], (turn + 1) / 2 % 2);
+      return report(fault, b);
+    }
+    if (end == blocks_ && (common_.plain_at != frame_header().plain_bytes ||
+                           common_.coded_at != frame_header().coded_bytes))
       report(DecodeFault::kTable, blocks_);
   }
 
-  /// The next block, of which the table says `sizes`. False: these are wrong.
-  UZIP_DEVICE bool view_block(uint32_t block, uint2 sizes, BlockView* view) {
-    if ((sizes.x | sizes.y) % kBlockAlignment != 0 ||
-        sizes.x > frame_header().plain_bytes - plain_at_ ||
-        sizes.y > frame_header().coded_bytes - coded_at_ || sizes.y < kBlockAlignment)
-      return false;
-    const bool here = coded_at_ + sizes.y <= args_.coded_room;
-    view->plain = args_.plain + plain_at_;
-    view->coded = (here ? args_.coded : args_.coded_rest) + coded_at_;
-    view->plain_bytes = sizes.x;
-    view->coded_bytes = sizes.y;
-    view->first = static_cast<uint64_t>(block) << log2_;
-    const uint64_t left = args_.count - view->first;
-    view->values = left < (uint64_t{1} << log2_) ? static_cast<uint32_t>(left) : 1u << log2_;
-    view->aligned = aligned_;
-    plain_at_ += sizes.x;
-    coded_at_ += sizes.y;
-    return true;
+  /// Views the next block, of which the table says `sizes`, and brings it to a stage. By one group.
+  UZIP_DEVICE void bring(uint32_t block, uint2 sizes, unsigned index) const {
+    const uint64_t plain_at = common_.plain_at;
+    const uint64_t coded_at = common_.coded_at;
+    BlockView view{};
+    view.right = (sizes.x | sizes.y) % kBlockAlignment == 0 &&
+                 sizes.x <= frame_header().plain_bytes - plain_at &&
+                 sizes.y <= frame_header().coded_bytes - coded_at && sizes.y >= kBlockAlignment;
+    const bool here = coded_at + sizes.y <= args_.coded_room;
+    view.plain = args_.plain + plain_at;
+    view.coded = (here ? args_.coded : args_.coded_rest) + coded_at;
+    view.plain_bytes = sizes.x;
+    view.coded_bytes = sizes.y;
+    view.first = static_cast<uint64_t>(block) << log2_;
+    const uint64_t left = args_.count - view.first;
+    view.values = left < (uint64_t{1} << log2_) ? static_cast<uint32_t>(left) : 1u << log2_;
+    view.aligned = aligned_;
+    view.whole = is_whole(view);
+    sync_group();
+    if (lane_index() == 0) {
+      common_.views[index] = view;
+      common_.plain_at = plain_at + sizes.x;
+      common_.coded_at = coded_at + sizes.y;
+    }
+    sync_group();
+    if (view.right) load(view, index);
   }
 
   UZIP_DEVICE bool is_whole(const BlockView& view) const {
@@ -285,31 +334,35 @@ class FrameDecoder {
            (args_.operand == nullptr || args_.op == UZIP_SUM);
   }
 
-  UZIP_DEVICE void bring(const BlockView& view, DecodeStage<Format>& stage) const {
+  UZIP_DEVICE void load(const BlockView& view, unsigned index) const {
+    DecodeStage<Format>& stage = buffers_.stage(index);
+    BulkBarrier& there = common_.stage_there[index];
     const unsigned bytes =
         view.coded_bytes < kDecodeImageBytes ? view.coded_bytes : kDecodeImageBytes;
-    for (unsigned at = 16 * thread_index(); at < bytes; at += 16 * kThreads)
-      copy_16_async(stage.image + at, view.coded + at);
-    if constexpr (kStagesPlain<Format>) {
-      if (!is_whole(view)) return;
-      UZIP_UNROLL
-      for (unsigned at = 0; at < Format::plain_bytes(kTileValues); at += 16 * kThreads)
-        if (at + 16 * thread_index() < Format::plain_bytes(kTileValues))
-          copy_16_async(stage.plain + at + 16 * thread_index(),
-                        view.plain + at + 16 * thread_index());
-    }
+    const unsigned plain_bytes =
+        kStagesPlain<Format> && view.whole ? Format::plain_bytes(kTileValues) : 0;
+    if (lane_index() == 0) expect_bulk(there, bytes + plain_bytes);
+    load_bulk(stage.image, view.coded, bytes, there);
+    if (plain_bytes > 0) load_bulk(stage.plain, view.plain, plain_bytes, there);
   }
 
   UZIP_DEVICE DecodeFault decode_block(const BlockView& view, unsigned index) {
-    if (!is_whole(view)) return decode_odd<Format, kType>(args_, view, buffers_, index, common_);
-    DecodeStage<Format>& stage = buffers_.stage(index);
-    const FastMemory memory{stage.image, kStagesPlain<Format> ? stage.plain : view.plain,
-                            buffers_.work};
-    const FastResult result =
-        FastDecoder<Format, kType, true>(args_, view, memory, common_.block, common_.sums).decode();
-    if (result == FastResult::kDone) return DecodeFault::kNone;
-    if (result == FastResult::kWrongEscapes) return DecodeFault::kEscapes;
-    return decode_other<Format, kType>(args_, view, buffers_, index, common_);
+    DecodeFault fault;
+    if (view.whole) {
+      DecodeStage<Format>& stage = buffers_.stage(index);
+      const FastMemory memory{stage.image, kStagesPlain<Format> ? stage.plain : view.plain,
+                              buffers_.work};
+      const FastResult result =
+          FastDecoder<Format, kType, true>(args_, view, memory, common_.tables, common_.sums)
+              .decode();
+      if (result == FastResult::kDone) return DecodeFault::kNone;
+      if (result == FastResult::kWrongEscapes) return DecodeFault::kEscapes;
+      fault = decode_other<Format, kType>(args_, view, buffers_, index, common_);
+    } else {
+      fault = decode_odd<Format, kType>(args_, view, buffers_, index, common_);
+    }
+    hand_over();  // these write to the stage
+    return fault;
   }
 
   // ---- Raw frames ---------------------------------------------------------------------------------
@@ -336,9 +389,6 @@ class FrameDecoder {
   bool aligned_ = false;
   unsigned log2_ = 0;
   uint32_t blocks_ = 0;
-  // The next block.
-  uint64_t plain_at_ = 0;
-  uint64_t coded_at_ = 0;
 };
 
 }  // namespace uzip::gpu

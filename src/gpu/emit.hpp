@@ -51,15 +51,19 @@ UZIP_DEVICE auto reduce_words(const Words<sizeof(typename Accumulator::Bits)>& a
   return result;
 }
 
-/// Eight values from value `first` of the frame on, a multiple of 8; destination and operand are
-/// aligned, and if there is an operand the operation is a sum. Calls nothing.
 template <int kType, unsigned kSize>
-UZIP_DEVICE void emit_sum(const DecodeArgs& args, uint64_t first, Words<kSize> words) {
-  const uint64_t offset = first * kSize;
-  if (args.operand != nullptr)
-    words = reduce_words<typename AccumulatorOf<kType>::Type>(
-        load_values<kSize>(args.operand + offset), words, UZIP_SUM, 0);
-  store_values<kSize>(args.dst + offset, words);
+UZIP_DEVICE Words<kSize> sum_words(const Words<kSize>& a, const Words<kSize>& b) {
+#if defined(UZIP_HAS_SUMS_OF_HALVES)
+  if constexpr (kType == UZIP_BF16 || kType == UZIP_FP16) {
+    Words<kSize> sum;
+    UZIP_UNROLL
+    for (unsigned i = 0; i < 2 * kSize; ++i)
+      sum.word[i] = kType == UZIP_BF16 ? sum_of_bf16(a.word[i], b.word[i])
+                                       : sum_of_fp16(a.word[i], b.word[i]);
+    return sum;
+  }
+#endif
+  return reduce_words<typename AccumulatorOf<kType>::Type>(a, b, UZIP_SUM, 0);
 }
 
 /// Any operation on `count` values (8, if there are more) of any alignment. A call: it is not for

@@ -12,17 +12,24 @@ inline constexpr unsigned kSamples = 2 * kThreads;
 inline constexpr unsigned kMostDeviceLevels = 2;
 
 /// Level 0 codes the fields base[0] ... base[0] + n(0) - 1, n(l) = 2^width[l] - 1. Level 1 codes
-/// the n(1) others of the n(0) + n(1) fields from base[1].
+/// the n(1) others of the n(0) + n(1) fields from base[1]. Indices are known when it is compiled, so
+/// that a plan stays in registers.
 struct LevelPlan {
   uint32_t levels;  ///< 0: the fields are stored
-  uint32_t width[kMostDeviceLevels];
+  uint32_t width[kMostDeviceLevels];  ///< 0 for levels that are not used
   uint32_t base[kMostDeviceLevels];
 
-  UZIP_DEVICE uint32_t symbols(unsigned level) const { return (1u << width[level]) - 1; }
-  /// The symbol of this index.
-  UZIP_DEVICE uint32_t symbol(unsigned level, uint32_t index) const {
-    const uint32_t field = base[level] + index;
-    return level == 1 && field >= base[0] ? field + symbols(0) : field;
+  UZIP_DEVICE uint32_t symbols0() const { return (1u << width[0]) - 1; }
+  UZIP_DEVICE uint32_t symbols1() const { return (1u << width[1]) - 1; }
+  /// Symbol `index` of the plan, those of level 0 first.
+  UZIP_DEVICE uint32_t symbol(uint32_t index) const {
+    if (index < symbols0()) return base[0] + index;
+    const uint32_t field = base[1] + index - symbols0();
+    return field >= base[0] ? field + symbols0() : field;
+  }
+  UZIP_DEVICE void store_fields() {
+    levels = 0;
+    width[0] = width[1] = 0;
   }
 };
 
@@ -80,7 +87,7 @@ UZIP_DEVICE uint32_t cheapest_second(const uint32_t* bins, uint32_t escaped, uin
   uint32_t key = ~0u;
   if (before <= symbols && before <= plan.base[0]) {
     const unsigned base = plan.base[0] - before;
-    const unsigned all = symbols + plan.symbols(0);
+    const unsigned all = symbols + plan.symbols0();
     if (base + all <= fields) {
       uint32_t mass = 0;
       for (unsigned i = 0; i < all; ++i) mass += bins[base + i];
@@ -115,7 +122,7 @@ UZIP_DEVICE LevelPlan plan_levels(const uint32_t* bins, uint32_t samples, unsign
       plan.base[1] = second & 0xffu;
     }
   }
-  if (cost >= field_bits * samples) plan.levels = 0;
+  if (cost >= field_bits * samples) plan.store_fields();
   return plan;
 }
 

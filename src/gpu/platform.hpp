@@ -25,6 +25,11 @@
 
 namespace uzip::gpu {
 
+#if defined(__HIP__)
+inline constexpr bool kHasLargeBlocks = false;  ///< of more than 64 KiB of shared memory
+#else
+inline constexpr bool kHasLargeBlocks = true;
+#endif
 UZIP_DEVICE unsigned thread_index() { return threadIdx.x; }
 UZIP_DEVICE unsigned block_index() { return blockIdx.x; }
 UZIP_DEVICE unsigned grid_size() { return gridDim.x; }
@@ -43,6 +48,12 @@ UZIP_DEVICE uint32_t ballot(bool predicate) {
   const unsigned long long all = __ballot(predicate);
   return static_cast<uint32_t>(all >> (__lane_id() & 32u));
 }
+UZIP_DEVICE void sync_group() {
+  __threadfence_block();
+  __builtin_amdgcn_wave_barrier();
+}
+UZIP_DEVICE unsigned taken_anew(unsigned value) { return value; }
+UZIP_DEVICE uint2 load_constant(const uint2* place) { return *place; }
 UZIP_DEVICE float half_to_float(uint16_t bits) {
   _Float16 value;
   __builtin_memcpy(&value, &bits, sizeof value);
@@ -62,7 +73,62 @@ UZIP_DEVICE uint32_t shuffle_up(uint32_t value, unsigned distance) {
   return __shfl_up_sync(~0u, value, distance);
 }
 UZIP_DEVICE uint32_t ballot(bool predicate) { return __ballot_sync(~0u, predicate); }
-#define UZIP_HAS_GROUP_REDUCTIONS 1
+/// What lanes of this group wrote to shared memory is seen by the others.
+UZIP_DEVICE void sync_group() { __syncwarp(); }
+#define UZIP_HAS_GROUP_OPERATIONS 1
+/// The value, plus that of the lane `distance` below if there is one.
+UZIP_DEVICE uint32_t add_from_below(uint32_t value, unsigned distance) {
+  asm volatile(
+      "{\n\t.reg .pred below;\n\t.reg .u32 other;\n\t"
+      "shfl.sync.up.b32 other|below, %0, %1, 0, 0xffffffff;\n\t"
+      "@below add.u32 %0, %0, other;\n\t}"
+      : "+r"(value)
+      : "r"(distance));
+  return value;
+}
+/// min(a + b, most), in each half.
+UZIP_DEVICE uint32_t add_up_to_halves(uint32_t a, uint32_t b, uint32_t most) {
+  return __viaddmin_u16x2(a, b, most);
+}
+/// Four of the eight bytes of `a` and `b`; the selector's lower four nibbles are less than 8.
+UZIP_DEVICE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  uint32_t bytes;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
+  return bytes;
+}
+/// Bits of `a` where the mask has 1, of `b` elsewhere.
+template <uint32_t kMask>
+UZIP_DEVICE uint32_t select_bits(uint32_t a, uint32_t b) {
+  uint32_t bits;
+  asm("lop3.b32 %0, %1, %2, %3, 0xe4;" : "=r"(bits) : "r"(a), "r"(b), "n"(kMask));
+  return bits;
+}
+/// The signs of the four halves of `a` and `b`, in all bits of a byte each.
+UZIP_DEVICE uint32_t signs_of_halves(uint32_t a, uint32_t b) {
+  uint32_t signs;
+  asm("prmt.b32 %0, %1, %2, 0xfdb9;" : "=r"(signs) : "r"(a), "r"(b));
+  return signs;
+}
+/// The value, which the compiler must take for new: what follows from it is computed where it is
+/// used, instead of before a loop, where it would cost registers.
+UZIP_DEVICE unsigned taken_anew(unsigned value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+/// From memory that nobody writes while the kernel runs.
+UZIP_DEVICE uint2 load_constant(const uint2* place) { return __ldg(place); }
+#define UZIP_HAS_SUMS_OF_HALVES 1
+/// Sums of two values each, rounded once, with the canonical NaN of base/reduce.hpp.
+UZIP_DEVICE uint32_t sum_of_bf16(uint32_t a, uint32_t b) {
+  uint32_t sum;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(0x3f803f80u), "r"(b));
+  return __vmins2(sum, 0x7fc07fc0u);  // the instruction's NaN is 0x7fff
+}
+UZIP_DEVICE uint32_t sum_of_fp16(uint32_t a, uint32_t b) {
+  uint32_t sum;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+  return __vmins2(sum, 0x7e007e00u);
+}
 UZIP_DEVICE uint32_t group_sum(uint32_t value) { return __reduce_add_sync(~0u, value); }
 UZIP_DEVICE uint32_t group_minimum(uint32_t value) { return __reduce_min_sync(~0u, value); }
 UZIP_DEVICE uint32_t group_maximum(uint32_t value) { return __reduce_max_sync(~0u, value); }
@@ -107,28 +173,5 @@ UZIP_DEVICE uint64_t load_shared_word(const uint64_t* place) {
 UZIP_DEVICE void store_shared_word(uint64_t* place, uint64_t value) {
   *reinterpret_cast<volatile uint64_t*>(place) = value;
 }
-#if defined(__HIP__)
-/// 16 bytes from global to shared memory, both aligned; they are there after wait_copies() and a
-/// barrier.
-UZIP_DEVICE void copy_16_async(void* shared, const void* global) {
-  *static_cast<uint4*>(shared) = *static_cast<const uint4*>(global);
-}
-/// Ends a batch of copies.
-UZIP_DEVICE void commit_copies() {}
-/// Waits for this thread's copies but those of the last `kNewer` batches.
-template <int kNewer>
-UZIP_DEVICE void wait_copies() {}
-#else
-UZIP_DEVICE void copy_16_async(void* shared, const void* global) {
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
-}
-UZIP_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int kNewer>
-UZIP_DEVICE void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kNewer) : "memory");
-}
-#endif
-
 }  // namespace uzip::gpu
 #endif

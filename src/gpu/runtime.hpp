@@ -23,9 +23,19 @@ inline const char* error_text(Error error) { return UZIP_GPU_RUNTIME(GetErrorStr
 /// The error of the last launch; clears it.
 inline Error take_error() { return UZIP_GPU_RUNTIME(GetLastError)(); }
 
+/// How many blocks of threads a processor of the current device runs at a time; `shared_bytes` are
+/// those of shared memory that a launch adds. Must be asked before the first launch on a device.
 template <class Kernel>
-Error blocks_per_processor(int* blocks, Kernel kernel, int threads) {
-  return UZIP_GPU_RUNTIME(OccupancyMaxActiveBlocksPerMultiprocessor)(blocks, kernel, threads, 0);
+Error blocks_per_processor(int* blocks, Kernel kernel, int threads, unsigned shared_bytes) {
+#if !defined(__HIP__)
+  if (shared_bytes > 0) {
+    const Error error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             static_cast<int>(shared_bytes));
+    if (error != kSuccess) return error;
+  }
+#endif
+  return UZIP_GPU_RUNTIME(OccupancyMaxActiveBlocksPerMultiprocessor)(blocks, kernel, threads,
+                                                                     shared_bytes);
 }
 
 /// Brings a kernel to the device, which otherwise its first launch does.

@@ -15,40 +15,51 @@
 namespace uzip::gpu {
 
 /// Least thread blocks on a processor, from which its registers for each thread follow. More would
-/// hide more latency, but the decoder spills below 128 registers, which costs more than that.
-inline constexpr int kEncodeBlocks = 4;
+/// hide more latency, but registers that do not suffice cost more than that: the encoder needs 64, 80
+/// for large values, and the decoder 128.
+constexpr int encode_blocks(int type) { return type == UZIP_FP32 || type == UZIP_FP64 ? 3 : 4; }
 inline constexpr int kDecodeBlocks = 2;
 
 template <int kType>
-__global__ void __launch_bounds__(kThreads, kEncodeBlocks)
+__global__ void __launch_bounds__(kThreads, encode_blocks(kType))
     encode_kernel(const UZIP_KERNEL_ARGUMENT EncodeArgs args) {
   using Format = typename FormatOf<kType>::Type;
-  __shared__ EncodeShared<Format> shared;
-  FrameEncoder<Format>(args, shared).encode();
+  extern __shared__ uint4 memory[];
+  FrameEncoder<Format>(args, *reinterpret_cast<EncodeShared<Format>*>(memory)).encode();
 }
 
 template <int kType>
 __global__ void __launch_bounds__(kThreads, kDecodeBlocks)
     decode_kernel(const UZIP_KERNEL_ARGUMENT DecodeArgs args) {
   using Format = typename FormatOf<kType>::Type;
-  __shared__ DecodeBuffers<Format> buffers;
-  __shared__ DecodeCommon common;
-  FrameDecoder<Format, kType>(args, buffers, common).decode();
+  extern __shared__ uint4 memory[];
+  auto& shared = *reinterpret_cast<DecodeShared<Format>*>(memory);
+  FrameDecoder<Format, kType>(args, shared.buffers, shared.common).decode();
 }
 
 template <int kType>
-constexpr TypeKernels make_type_kernels() {
+inline constexpr unsigned kEncodeBytes = sizeof(EncodeShared<typename FormatOf<kType>::Type>);
+
+template <int kType>
+inline constexpr unsigned kDecodeBytes = sizeof(DecodeShared<typename FormatOf<kType>::Type>);
+
+template <int kType>
+TypeKernels make_type_kernels() {
   return {
       [](const EncodeArgs& args, unsigned blocks, Stream stream) {
-        encode_kernel<kType><<<blocks, kThreads, 0, stream>>>(args);
+        encode_kernel<kType><<<blocks, kThreads, kEncodeBytes<kType>, stream>>>(args);
         return take_error();
       },
       [](const DecodeArgs& args, unsigned blocks, Stream stream) {
-        decode_kernel<kType><<<blocks, kThreads, 0, stream>>>(args);
+        decode_kernel<kType><<<blocks, kThreads, kDecodeBytes<kType>, stream>>>(args);
         return take_error();
       },
-      [](int* blocks) { return blocks_per_processor(blocks, encode_kernel<kType>, kThreads); },
-      [](int* blocks) { return blocks_per_processor(blocks, decode_kernel<kType>, kThreads); },
+      [](int* blocks) {
+        return blocks_per_processor(blocks, encode_kernel<kType>, kThreads, kEncodeBytes<kType>);
+      },
+      [](int* blocks) {
+        return blocks_per_processor(blocks, decode_kernel<kType>, kThreads, kDecodeBytes<kType>);
+      },
       FormatOf<kType>::Type::plain_bytes(kTileValues),
   };
 }

@@ -29,6 +29,11 @@ struct ValueFormat {
   }
 };
 
+/// Bytes of `count` things of `width` bits.
+UZIP_DEVICE unsigned packed_bytes(unsigned count, unsigned width) {
+  return (count + 63) / 64 * 8 * width;
+}
+
 /// Plane p of eight values: two words, the earlier values first.
 template <unsigned kSize>
 struct Planes {
@@ -67,11 +72,12 @@ UZIP_DEVICE Planes<kSize> split_values(const Words<kSize>& words) {
   for (unsigned half = 0; half < 2; ++half) {
     const uint32_t* w = words.word + half * kSize;
     if constexpr (kSize == 1) {
-      planes.plane[0][half] = (w[0] << 1 & 0xfefefefeu) | (w[0] >> 7 & 0x01010101u);
+      planes.plane[0][half] = select_bits<0x01010101u>(w[0] >> 7, w[0] << 1);
     } else if constexpr (kSize == 2) {
-      const uint32_t a = (w[0] << 1 & 0xfffefffeu) | (w[0] >> 15 & 0x00010001u);
-      const uint32_t b = (w[1] << 1 & 0xfffefffeu) | (w[1] >> 15 & 0x00010001u);
-      planes.plane[0][half] = byte_permute(a, b, 0x6420);
+      const uint32_t a = w[0] << 1;
+      const uint32_t b = w[1] << 1;
+      planes.plane[0][half] =
+          select_bits<0x01010101u>(signs_of_halves(w[0], w[1]), byte_permute(a, b, 0x6420));
       planes.plane[1][half] = byte_permute(a, b, 0x7531);
     } else if constexpr (kSize == 4) {
       detail::transpose_bytes(detail::rotate_left(w[0]), detail::rotate_left(w[1]),
@@ -100,12 +106,12 @@ UZIP_DEVICE Words<kSize> merge_values(const Planes<kSize>& planes) {
     uint32_t* w = words.word + half * kSize;
     if constexpr (kSize == 1) {
       const uint32_t r = planes.plane[0][half];
-      w[0] = (r >> 1 & 0x7f7f7f7fu) | (r << 7 & 0x80808080u);
+      w[0] = select_bits<0x80808080u>(r << 7, r >> 1);
     } else if constexpr (kSize == 2) {
       const uint32_t a = byte_permute(planes.plane[0][half], planes.plane[1][half], 0x5140);
       const uint32_t b = byte_permute(planes.plane[0][half], planes.plane[1][half], 0x7362);
-      w[0] = (a >> 1 & 0x7fff7fffu) | (a << 15 & 0x80008000u);
-      w[1] = (b >> 1 & 0x7fff7fffu) | (b << 15 & 0x80008000u);
+      w[0] = select_bits<0x80008000u>(a << 15, a >> 1);
+      w[1] = select_bits<0x80008000u>(b << 15, b >> 1);
     } else if constexpr (kSize == 4) {
       uint32_t out[4];
       detail::transpose_bytes(planes.plane[0][half], planes.plane[1][half], planes.plane[2][half],

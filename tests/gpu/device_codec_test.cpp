@@ -126,6 +126,22 @@ std::string trace_of(DataType type, SampleKind kind, size_t count) {
          std::to_string(count);
 }
 
+/// Every kernel, type and kind of block, with little work: for compute-sanitizer, which is slow.
+TEST_F(DeviceCodec, SmallFramesOfEveryKind) {
+  std::vector<uint8_t> decoded;
+  for (DataType type : kFloatTypes) {
+    for (SampleKind kind : sample_kinds()) {
+      const size_t count = 9001;
+      SCOPED_TRACE(trace_of(type, kind, count));
+      const auto elements = make_sample(type, kind, count);
+      check(type, elements, 2, false, 0, 0);
+      const EncodedFrame frame = cpu_.encode(type, CodecLevel::kSmallest, elements);
+      EXPECT_EQ(decode(frame, type, count, &decoded), 0u);
+      EXPECT_TRUE(decoded == elements);
+    }
+  }
+}
+
 TEST_F(DeviceCodec, FramesAreTheCpusForTheSamePlan) {
   for (DataType type : kFloatTypes) {
     for (SampleKind kind : sample_kinds()) {

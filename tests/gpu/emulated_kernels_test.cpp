@@ -73,11 +73,12 @@ class EmulatedDevice {
     args.may_be_raw = options.may_be_raw ? 1 : 0;
     for_type(type, [&](auto constant) {
       using Format = typename FormatOf<decltype(constant)::value>::Type;
-      static EncodeShared<Format> shared;
-      std::memset(&shared, 0xdd, sizeof shared);
+      static std::vector<EncodeShared<Format>> shared;
+      shared.resize(std::max<size_t>(shared.size(), options.blocks));
+      std::memset(shared.data(), 0xdd, shared.size() * sizeof shared[0]);
       Emulator::get().launch(
-          options.blocks, kThreads, [&] { FrameEncoder<Format>(args, shared).encode(); },
-          options.backwards);
+          options.blocks, kThreads,
+          [&] { FrameEncoder<Format>(args, shared[block_index()]).encode(); }, options.backwards);
     });
     if (header.codec == kCodecRaw) return {header, copy(src), {}};
     EXPECT_LE(header.plain_bytes, plain.size());
@@ -115,11 +116,13 @@ class EmulatedDevice {
     for_type(type, [&](auto constant) {
       constexpr int kType = decltype(constant)::value;
       using Format = typename FormatOf<kType>::Type;
-      static DecodeBuffers<Format> buffers;
-      static DecodeCommon common;
-      std::memset(&buffers, 0xdd, sizeof buffers);
+      static std::vector<DecodeBuffers<Format>> buffers;
+      static std::vector<DecodeCommon> common;
+      buffers.resize(std::max<size_t>(buffers.size(), blocks));
+      common.resize(buffers.size());
+      std::memset(buffers.data(), 0xdd, buffers.size() * sizeof buffers[0]);
       Emulator::get().launch(blocks, kThreads, [&] {
-        FrameDecoder<Format, kType>(args, buffers, common).decode();
+        FrameDecoder<Format, kType>(args, buffers[block_index()], common[block_index()]).decode();
       });
     });
     const auto* begin = reinterpret_cast<const uint8_t*>(dst.data());

@@ -1,15 +1,16 @@
-// Runs the kernels of src/gpu on the CPU, one thread block after another, so that they are tested
+// Runs the kernels of src/gpu on the CPU, all thread blocks at a time, so that they are tested
 // where there is no GPU. Include it before any header of src/gpu, in one file of a program.
 //
-// Every thread of a block is a fiber; it runs until a barrier or a shuffle, then the next one does.
-// So a barrier that some threads miss is found, and results do not depend on luck: `order` runs the
-// threads forwards or backwards.
+// Every thread is a fiber; it runs until a barrier, a shuffle, or a look at a word that other blocks
+// write, then the next one does. So a barrier that some threads miss is found, and results do not
+// depend on luck: threads run forwards or backwards.
 #pragma once
 
 #include "base/float_convert.hpp"
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -37,7 +38,6 @@ inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return
 
 namespace uzip::gpu {
 
-/// The block of threads that runs.
 class Emulator {
  public:
   static Emulator& get() {
@@ -50,12 +50,15 @@ class Emulator {
               bool backwards = false) {
     kernel_ = &kernel;
     grid_ = blocks;
-    fibers_.resize(threads);
-    for (block_ = 0; block_ < blocks; ++block_) run_block(backwards);
+    threads_ = threads;
+    fibers_.resize(std::max<size_t>(fibers_.size(), size_t{blocks} * threads));
+    for (unsigned i = 0; i < blocks * threads; ++i) start(fibers_[i]);
+    while (run(backwards)) {
+    }
   }
 
-  unsigned thread() const { return current_; }
-  unsigned block() const { return block_; }
+  unsigned thread() const { return current_ % threads_; }
+  unsigned block() const { return current_ / threads_; }
   unsigned grid() const { return grid_; }
 
   /// Waits for all threads of a group of 32, or of the block; returns everybody's values.
@@ -63,9 +66,8 @@ class Emulator {
     Fiber& own = fibers_[current_];
     own.value = value;
     own.state = whole_block ? State::kAtBarrier : State::kAtShuffle;
-    yield();
-    const uint32_t result = whole_block ? any_ : fibers_[current_ / 32 * 32 + from].kept;
-    return result;
+    pause();
+    return whole_block ? own.kept : fibers_[current_ / 32 * 32 + from].kept;
   }
   uint32_t ballot(bool predicate) {
     exchange(predicate ? 1 : 0, false, 0);
@@ -73,6 +75,8 @@ class Emulator {
     for (unsigned l = 0; l < 32; ++l) bits |= fibers_[current_ / 32 * 32 + l].kept << l;
     return bits;
   }
+  /// Lets others run.
+  void pause() { swapcontext(&fibers_[current_].context, &scheduler_); }
 
  private:
   enum class State { kReady, kAtShuffle, kAtBarrier, kEnded };
@@ -89,31 +93,31 @@ class Emulator {
     Emulator& emulator = get();
     (*emulator.kernel_)();
     emulator.fibers_[emulator.current_].state = State::kEnded;
-    emulator.yield();
+    emulator.pause();
   }
-  void yield() { swapcontext(&fibers_[current_].context, &scheduler_); }
+  static void start(Fiber& fiber) {
+    if (!fiber.stack) fiber.stack = std::make_unique<char[]>(kStackBytes);
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStackBytes;
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, enter, 0);
+    fiber.state = State::kReady;
+  }
 
-  void run_block(bool backwards) {
-    const auto count = static_cast<unsigned>(fibers_.size());
-    for (Fiber& fiber : fibers_) {
-      if (!fiber.stack) fiber.stack = std::make_unique<char[]>(kStackBytes);
-      getcontext(&fiber.context);
-      fiber.context.uc_stack.ss_sp = fiber.stack.get();
-      fiber.context.uc_stack.ss_size = kStackBytes;
-      fiber.context.uc_link = nullptr;
-      makecontext(&fiber.context, enter, 0);
-      fiber.state = State::kReady;
+  /// Each fiber that can goes on once. False: all have ended.
+  bool run(bool backwards) {
+    const unsigned count = grid_ * threads_;
+    bool moved = false;
+    for (unsigned i = 0; i < count; ++i) {
+      current_ = backwards ? count - 1 - i : i;
+      if (fibers_[current_].state != State::kReady) continue;
+      moved = true;
+      swapcontext(&scheduler_, &fibers_[current_].context);
     }
-    for (;;) {
-      for (unsigned i = 0; i < count; ++i) {
-        current_ = backwards ? count - 1 - i : i;
-        if (fibers_[current_].state == State::kReady)
-          swapcontext(&scheduler_, &fibers_[current_].context);
-      }
-      bool moved = false;
-      for (unsigned group = 0; group < count; group += 32) moved |= release_group(group);
-      if (!moved && !release_block()) return;
-    }
+    for (unsigned group = 0; group < count; group += 32) moved |= release_group(group);
+    for (unsigned block = 0; block < grid_; ++block) moved |= release_block(block * threads_);
+    return moved;
   }
 
   bool release_group(unsigned first) {
@@ -126,18 +130,21 @@ class Emulator {
     return true;
   }
 
-  /// False: all threads have ended.
-  bool release_block() {
-    any_ = 0;
-    size_t ended = 0;
-    for (const Fiber& fiber : fibers_) {
-      if (fiber.state == State::kEnded) ++ended;
-      if (fiber.state == State::kAtShuffle) fail("a shuffle that some lanes miss");
-      any_ |= fiber.value;
+  bool release_block(unsigned first) {
+    uint32_t any = 0;
+    unsigned states[4] = {};
+    for (unsigned i = first; i < first + threads_; ++i) {
+      any |= fibers_[i].value;
+      ++states[static_cast<size_t>(fibers_[i].state)];
     }
-    if (ended == fibers_.size()) return false;
-    if (ended > 0) fail("a barrier that some threads miss");
-    for (Fiber& fiber : fibers_) fiber.state = State::kReady;
+    if (states[static_cast<size_t>(State::kReady)] > 0) return false;
+    if (states[static_cast<size_t>(State::kEnded)] == threads_) return false;
+    if (states[static_cast<size_t>(State::kAtShuffle)] > 0) fail("a shuffle that some lanes miss");
+    if (states[static_cast<size_t>(State::kEnded)] > 0) fail("a barrier that some threads miss");
+    for (unsigned i = first; i < first + threads_; ++i) {
+      fibers_[i].kept = any;
+      fibers_[i].state = State::kReady;
+    }
     return true;
   }
   static void fail(const char* what) {
@@ -149,11 +156,11 @@ class Emulator {
   std::vector<Fiber> fibers_;
   ucontext_t scheduler_;
   unsigned current_ = 0;
-  unsigned block_ = 0;
   unsigned grid_ = 0;
-  uint32_t any_ = 0;
+  unsigned threads_ = 1;
 };
 
+inline constexpr bool kHasLargeBlocks = true;
 inline unsigned thread_index() { return Emulator::get().thread(); }
 inline unsigned block_index() { return Emulator::get().block(); }
 inline unsigned grid_size() { return Emulator::get().grid(); }
@@ -169,6 +176,9 @@ inline uint32_t shuffle_up(uint32_t value, unsigned distance) {
   return Emulator::get().exchange(value, false, lane >= distance ? lane - distance : lane);
 }
 inline uint32_t ballot(bool predicate) { return Emulator::get().ballot(predicate); }
+inline void sync_group() { ballot(true); }
+inline unsigned taken_anew(unsigned value) { return value; }
+inline uint2 load_constant(const uint2* place) { return *place; }
 inline uint32_t byte_permute(uint32_t a, uint32_t b, uint32_t selector) {
   const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
   uint32_t result = 0;
@@ -192,11 +202,10 @@ inline uint32_t atomic_add(uint32_t* counter, uint32_t value) {
 inline void atomic_max(uint64_t* place, uint64_t value) {
   if (value > *place) *place = value;
 }
-inline uint64_t load_shared_word(const uint64_t* place) { return *place; }
-inline void copy_16_async(void* shared, const void* global) { std::memcpy(shared, global, 16); }
-inline void commit_copies() {}
-template <int kNewer>
-void wait_copies() {}
+inline uint64_t load_shared_word(const uint64_t* place) {
+  Emulator::get().pause();
+  return *place;
+}
 inline void store_shared_word(uint64_t* place, uint64_t value) { *place = value; }
 
 }  // namespace uzip::gpu
