@@ -5,9 +5,9 @@
  * Conventions
  *   Counts     are elements (not bytes), per rank unless said otherwise, and may be zero; a buffer with
  *              count zero may be NULL.
- *   Buffers    belong to the caller. A source is only read; a destination is written. They must stay
- *              valid, and untouched, until the call (or the request's completion) returns. Source and
- *              destination must not overlap, except in the in-place forms described at each call.
+ *   Buffers    belong to the caller, and are in memory of the host or of a GPU (uzipcoll(7)). A source is only read; a
+ *              destination is written. They must stay valid, and untouched, until the call (or the request's completion)
+ *              returns. Source and destination must not overlap, except in the in-place forms described at each call.
  *   Threads    One thread at a time may use a communicator and the requests started on it; different
  *              communicators may be used by different threads at the same time.
  *   Order      All ranks of a communicator call collectives in the same order with matching arguments.

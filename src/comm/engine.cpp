@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace uzip {
 namespace {
@@ -24,6 +25,8 @@ constexpr uint32_t kGenerationMask = (1u << (32 - kPlaceBits)) - 1;
 
 /// The lock is held meanwhile: another thread's call on a communicator of the same job may have to wait for so long.
 constexpr std::chrono::milliseconds kLongestSleep{10};
+/// Between two looks at a GPU that has been at work for UZIP_SPIN seconds.
+constexpr std::chrono::microseconds kGpuNap{50};
 constexpr int kTurnsPerClock = 32;
 /// A deadline passes also while other calls keep this rank busy.
 constexpr int kMovesPerClock = 1024;
@@ -234,9 +237,10 @@ void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock) {
   wait(request, lock, config_.timeout_limit);
 }
 
-/// What is done in a thread, or by a GPU, ends soon, and wakes nobody.
+/// What is done in a thread, or by a GPU, wakes nobody. The first ends soon; the second may be the caller's own work.
 void Engine::sleep() {
-  if (!executor_->busy() && !gpus_.busy()) transport_->wait(kLongestSleep);
+  if (executor_->busy()) return;
+  gpus_.busy() ? std::this_thread::sleep_for(kGpuNap) : transport_->wait(kLongestSleep);
 }
 
 void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock, double limit) {
