@@ -12,7 +12,7 @@ namespace {
 const gpu::PluginApi* open_named(const std::string& path) {
   const auto opened = gpu::open_plugin(path);
   if (opened.ok()) return *opened;
-  log(LogLevel::kWarn, "UZIP_GPU_PLUGIN: %s", opened.status().message().c_str());
+  log(LogLevel::kWarn, "UZIP_GPU_PLUGIN: %s; the installed plugin is taken instead, if there is one", opened.status().message().c_str());
   return nullptr;
 }
 
@@ -29,7 +29,9 @@ const gpu::PluginApi* open_installed() {
 }  // namespace
 
 GpuDevices::GpuDevices(const Config& config) : config_(config), looks_(config.gpu == "auto") {
-  if (config.gpu != "auto" && config.gpu != "off") api_ = open_named(config.gpu);
+  if (looks_ || config.gpu == "off") return;
+  api_ = open_named(config.gpu);
+  looks_ = !api_;  // so that memory of a GPU is an error at least, not a crash
 }
 
 const gpu::PluginApi* GpuDevices::plugin() {

@@ -371,6 +371,17 @@ TEST_F(DeviceCalls, FreedMemoryIsAnError) {
   EXPECT_NE(send(freed, 0).find("freed"), std::string::npos);
 }
 
+TEST_F(DeviceCalls, WithoutAPluginMemoryOfAGpuIsAnError) {
+  const QuietLog quiet;
+  Config config;
+  config.gpu = "./no_such_plugin.so";
+  LoopbackJob job(1, {}, config);
+  if (job.engine(0).gpus().plugin()) GTEST_SKIP() << "an installed plugin was found";
+  const GpuArray memory = array();
+  const Status status = job.start_send(0, memory.data(), kCount, UZIP_FP32, 0, 5).status();
+  EXPECT_EQ(status.code(), UZIP_ERR_INVALID) << status.message();
+}
+
 TEST_F(DeviceCalls, RefuseAStreamThatIsCaptured) {
   const auto begin = driver<int (*)(void*, int)>("cuStreamBeginCapture_v2");
   const auto end = driver<int (*)(void*, void**)>("cuStreamEndCapture");
