@@ -19,12 +19,12 @@ struct EncodeShared {
   uint64_t found[kGroups];
 };
 
-/// Reads, plans and codes a tile into slot `index`. All threads call `draw`, after a barrier and
-/// before another, and then `move`.
-template <class Format, bool kWhole, class Draw, class Move>
+/// Reads, plans and codes a tile into slot `index`. All threads call `announce`, after a barrier and
+/// before another.
+template <class Format, bool kWhole, class Announce>
 UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& shared,
-                                  unsigned index, uint32_t epoch, uint32_t tile, const Draw& draw,
-                                  const Move& move) {
+                                  unsigned index, uint32_t epoch, uint32_t tile,
+                                  const Announce& announce) {
   EncodeWork& work = shared.work;
   TileSlot<Format>& slot = shared.slots[index];
   TileEncoder<Format, kWhole> encoder(args, tile);
@@ -37,8 +37,7 @@ UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& 
   };
   uint32_t* const bins = work.bins[index];
   if (!encoder.read(bins, &work.samples)) {
-    draw();
-    move();
+    announce();
     const CodedTile coded = encoder.code_constant(slot, publish(true));
     sync();
     return coded;
@@ -48,10 +47,9 @@ UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& 
     const LevelPlan plan = plan_levels(bins, samples, Format::kFieldBits, args.levels);
     if (lane_index() == 0) work.plan = pack_plan(plan);
   }
-  draw();
+  announce();
   encoder.keep_plain(slot);
   sync();
-  move();
   return encoder.code(unpack_plan(work.plan), work, slot, publish(false));
 }
 
@@ -60,7 +58,7 @@ UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& 
 template <class Format>
 UZIP_DEVICE_CALL CodedTile encode_odd_tile(const EncodeArgs& args, EncodeShared<Format>& shared,
                                            unsigned index, uint32_t epoch, uint32_t tile) {
-  return encode_tile<Format, false>(args, shared, index, epoch, tile, [] {}, [] {});
+  return encode_tile<Format, false>(args, shared, index, epoch, tile, [] {});
 }
 template <class Format>
 UZIP_DEVICE_CALL void copy_odd_plain(const EncodeArgs& args, uint32_t tile, uint8_t* plain) {
@@ -110,22 +108,20 @@ class FrameEncoder {
       // The counter answers while the tile is read.
       uint32_t next = 0;
       if (moves() && lane_index() == 0) next = draw_tile();
-      const auto draw = [&] {
+      const auto announce = [&] {
         if (moves() && lane_index() == 0) shared_.next = next;
-      };
-      const auto move = [&] {
-        if (moves() && turn > 0) place(waiting, shared_.slots[index ^ 1]);
       };
       CodedTile coded;
       if (is_whole(tile)) {
-        coded = encode_tile<Format, true>(args_, shared_, index, epoch_, tile, draw, move);
+        coded = encode_tile<Format, true>(args_, shared_, index, epoch_, tile, announce);
       } else {
         if (thread_index() == 0) shared_.work.samples = 0;
         sync();
-        draw();
-        move();
+        announce();
         coded = encode_odd_tile<Format>(args_, shared_, index, epoch_, tile);
       }
+      // As late as the next tile allows: the place is known by now, so that nobody waits.
+      if (moves() && turn > 0) place(waiting, shared_.slots[index ^ 1]);
       tile = shared_.next;
       if (turn > 0) copy_left_out(waiting);
       waiting = coded;
