@@ -69,6 +69,8 @@ void CollCase::reset() {
 // Small enough that 9 of them add up, or multiply, exactly even in fp8_e5m2.
 double CollCase::exact_value(size_t rank, size_t index) const {
   const size_t draw = (index * 7 + rank * 3 + shape_.seed) % 5;
+  const bool is_unsigned = shape_.type == UZIP_UINT8 || shape_.type == UZIP_UINT32 || shape_.type == UZIP_UINT64;
+  if (is_unsigned) return shape_.op == UZIP_PROD ? (draw == 1 && rank < 2 ? 2 : 1) : static_cast<double>(draw);
   if (shape_.op == UZIP_PROD) return draw == 0 ? -1 : draw == 1 && rank < 2 ? 2 : 1;
   if (shape_.op == UZIP_MIN || shape_.op == UZIP_MAX) return static_cast<double>(draw) - 2;
   return rank >= 8 ? 0 : static_cast<double>(draw % 3) - 1;
