@@ -17,18 +17,18 @@ Schedule build(const Shape& shape, int rank) {
   const int hosts = groups.hosts(), host = groups.host_of(rank);
   ScheduleBuilder builder(shape, rank);
   const Slice mine = builder.input_block(rank);
+  std::vector<int> others;  // on this host
+  for (int place : groups.places_after(host, groups.local_rank(rank))) {
+    if (groups.member(host, place) != rank) others.push_back(groups.member(host, place));
+  }
   const auto hand_round = [&](const Slice& block) {
-    for (int member : groups.members(host)) {
-      if (member != rank) builder.send(block, member);
-    }
+    for (int other : others) builder.send(block, other);
   };
 
   for (int i = 1; i < hosts; ++i) builder.send(mine, groups.handler(rank_after(host, i, hosts), rank));
   hand_round(mine);
   builder.copy(mine, builder.output_block(rank));
-  for (int member : groups.members(host)) {
-    if (member != rank) builder.recv(member, builder.output_block(member));
-  }
+  for (int other : others) builder.recv(other, builder.output_block(other));
   // Beginning with the next host, so that ranks do the same as seen from where they stand.
   for (int i = 1; i < hosts; ++i) {
     for (int other : groups.members(rank_after(host, i, hosts))) {

@@ -21,24 +21,26 @@ Schedule build(const Shape& shape, int rank) {
   ScheduleBuilder builder(shape, rank);
   HostReduction hosts(shape, rank, builder);
   const Slice mine = hosts.reduce(Slot::kOutput);
-  const auto& members = hosts.members();
+  const HostGroups& groups = hosts.groups();
+  const std::vector<int> places = groups.places_after(hosts.host(), hosts.place());
   if (hosts.owns_share()) {
     // Between the hosts: everybody's piece of the share.
     const std::vector<Slice> pieces = hosts.pieces(hosts.place());
-    for (int i = 1; i < hosts.groups().hosts(); ++i) {
-      builder.send(mine, hosts.groups().member(hosts.other_host(i), hosts.place()));
+    for (int i = 1; i < groups.hosts(); ++i) {
+      builder.send(mine, groups.member(hosts.other_host(i), hosts.place()));
     }
-    for (int i = 1; i < hosts.groups().hosts(); ++i) {
-      builder.recv(hosts.groups().member(hosts.other_host(i), hosts.place()), in(Slot::kOutput, pieces[hosts.other_host(i)]));
+    for (int i = 1; i < groups.hosts(); ++i) {
+      builder.recv(groups.member(hosts.other_host(i), hosts.place()), in(Slot::kOutput, pieces[hosts.other_host(i)]));
     }
     // On the host: the whole share.
     const Slice share = in(Slot::kOutput, hosts.shares()[static_cast<size_t>(hosts.place())]);
-    for (int member : members) {
-      if (member != rank) builder.send(share, member);
+    for (int place : places) {
+      if (place != hosts.place()) builder.send(share, hosts.members()[place]);
     }
   }
-  for (size_t share = 0; share < hosts.shares().size(); ++share) {
-    if (members[share] != rank) builder.recv(members[share], in(Slot::kOutput, hosts.shares()[share]));
+  for (int share : places) {
+    if (share == hosts.place() || share >= groups.smallest()) continue;
+    builder.recv(hosts.members()[share], in(Slot::kOutput, hosts.shares()[share]));
   }
   return builder.finish();
 }

@@ -31,6 +31,14 @@ class HostGroups {
   /// The ranks of a host, ascending.
   const std::vector<int>& members(int host) const { return members_[static_cast<size_t>(host)]; }
   int member(int host, int local_rank) const { return members(host)[static_cast<size_t>(local_rank)]; }
+  /// All places on a host, beginning after `local_rank` and ending with it: in this order ranks do the same as seen from
+  /// where they stand.
+  std::vector<int> places_after(int host, int local_rank) const {
+    const int size = static_cast<int>(members(host).size());
+    std::vector<int> places;
+    for (int i = 1; i <= size; ++i) places.push_back((local_rank + i) % size);
+    return places;
+  }
   /// Who on `host` deals with the block of `rank`; on the rank's own host, the rank itself.
   int handler(int host, int rank) const {
     return member(host, local_rank(rank) % static_cast<int>(members(host).size()));

@@ -16,7 +16,6 @@ class HostReduction {
  public:
   HostReduction(const Shape& shape, int rank, ScheduleBuilder& builder)
       : groups_(shape),
-        rank_(rank),
         host_(groups_.host_of(rank)),
         place_(groups_.local_rank(rank)),
         members_(groups_.members(host_)),
@@ -38,8 +37,8 @@ class HostReduction {
   /// Both hops. The rank's piece, if it owns a share, is written to its place in `result`, or with kScratch to new
   /// scratch. Returns where it is.
   Slice reduce(Slot result) {
-    for (size_t share = 0; share < shares_.size(); ++share) {
-      if (members_[share] != rank_) builder_.send(shares_[share], members_[share]);
+    for (int share : groups_.places_after(host_, place_)) {
+      if (share != place_ && share < groups_.smallest()) builder_.send(shares_[share], members_[share]);
     }
     if (!owns_share()) return {};
     const Slice& share = shares_[static_cast<size_t>(place_)];
@@ -59,10 +58,11 @@ class HostReduction {
       builder_.copy(share, sum);
       return sum;
     }
-    std::vector<Slice> operands;
-    for (int member : members_) {
-      operands.push_back(member == rank_ ? share : builder_.scratch(share.length));
-      if (member != rank_) builder_.recv(member, operands.back());
+    std::vector<Slice> operands(members_.size(), share);
+    for (int place : groups_.places_after(host_, place_)) {
+      if (place == place_) continue;
+      operands[place] = builder_.scratch(share.length);
+      builder_.recv(members_[place], operands[place]);
     }
     builder_.reduce(operands, sum, last);
     return sum;
@@ -86,7 +86,6 @@ class HostReduction {
   }
 
   const HostGroups groups_;
-  const int rank_;
   const int host_;
   const int place_;  // among the ranks of the host
   const std::vector<int>& members_;

@@ -21,6 +21,7 @@ class Build {
         rank_(rank),
         host_(groups_.host_of(rank)),
         members_(groups_.members(host_)),
+        places_(groups_.places_after(host_, groups_.local_rank(rank))),
         builder_(shape, rank) {}
 
   Schedule schedule() {
@@ -40,10 +41,11 @@ class Build {
   }
 
  private:
-  // Beginning with those of this host, so that ranks do the same as seen from where they stand.
+  // Beginning after the own one, so that ranks do the same as seen from where they stand.
   template <class Visit>
   void for_each_block(Visit visit) {
-    for (int i = 0; i < groups_.hosts(); ++i) {
+    for (int place : places_) visit(members_[place]);
+    for (int i = 1; i < groups_.hosts(); ++i) {
       for (int block : groups_.members(rank_after(host_, i, groups_.hosts()))) visit(block);
     }
   }
@@ -53,10 +55,11 @@ class Build {
     const Slice mine = builder_.input_block(block);
     const bool last = groups_.hosts() == 1;
     if (members_.size() == 1 && !last) return mine;
-    std::vector<Slice> operands;
-    for (int member : members_) {
-      operands.push_back(member == rank_ ? mine : builder_.scratch(mine.length));
-      if (member != rank_) builder_.recv(member, operands.back());
+    std::vector<Slice> operands(members_.size(), mine);
+    for (int place : places_) {
+      if (members_[place] == rank_) continue;
+      operands[place] = builder_.scratch(mine.length);
+      builder_.recv(members_[place], operands[place]);
     }
     const Slice sum = last ? builder_.output_block(rank_) : builder_.scratch(mine.length);
     builder_.reduce(operands, sum, last);
@@ -78,6 +81,7 @@ class Build {
   const int rank_;
   const int host_;
   const std::vector<int>& members_;
+  const std::vector<int> places_;
   ScheduleBuilder builder_;
 };
 

@@ -247,8 +247,9 @@ TEST_P(SimulateTest, SymmetryChangesNothing) {
     for (int host : {1, 4}) {
       machine.ranks_per_host = host;
       for (int ranks : {48, 64}) {
-        CallModel call = one_round(*GetParam(), even_shape(GetParam()->coll, ranks, 4800 * 64),
-                                   Form::kLowered, UZIP_FP32, &kCodec);
+        Shape shape = even_shape(GetParam()->coll, ranks, 4800 * 64);
+        for (int rank = 0; host > 1 && rank < ranks; ++rank) shape.hosts.push_back(rank / host);
+        CallModel call = one_round(*GetParam(), shape, Form::kLowered, UZIP_FP32, &kCodec);
         const Prediction few = predict(call, machine);
         if (few.simulated == ranks) continue;
         EXPECT_EQ(few.simulated, host);
@@ -258,6 +259,19 @@ TEST_P(SimulateTest, SymmetryChangesNothing) {
         EXPECT_NEAR(few.seconds / all.seconds, 1, slack);
         EXPECT_EQ(few.loads[0].messages, all.loads[0].messages);
       }
+    }
+  }
+}
+
+// Those that thousands of ranks need: none of them is simulated for every rank.
+TEST(SimulateSymmetry, IsFoundInWhatHasNoRoot) {
+  for (const Algorithm* algorithm : algorithms()) {
+    const bool scan = algorithm->coll == Coll::kScan || algorithm->coll == Coll::kExscan;
+    if (is_rooted(algorithm->coll) || scan || algorithm->coll == Coll::kAlltoallv) continue;
+    for (int host : {1, 4}) {
+      Shape shape = even_shape(algorithm->coll, 64, 4800 * 64);
+      for (int rank = 0; host > 1 && rank < 64; ++rank) shape.hosts.push_back(rank / host);
+      EXPECT_NE(find_symmetry(*algorithm, shape, host), Symmetry::kNone) << coll_name(algorithm->coll) << " " << algorithm->name;
     }
   }
 }
