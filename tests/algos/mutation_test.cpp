@@ -126,6 +126,12 @@ std::string Trial::report() const {
   return text + (missed_ > 0 ? "missed:\n" + survivors_ : "");
 }
 
+std::vector<int> hosts_of_two(int size) {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < size; ++rank) hosts.push_back(rank / 2);
+  return hosts;
+}
+
 class MutationTest : public testing::TestWithParam<const Algorithm*> {};
 
 TEST_P(MutationTest, FaultsAreFound) {
@@ -136,9 +142,11 @@ TEST_P(MutationTest, FaultsAreFound) {
       for (Form form : kForms) {
         std::vector<size_t> counts{3, 2, 4, 2, 3};
         counts.resize(static_cast<size_t>(size));
-        trial.mutate_one_rank({coll, size, counts, in_place}, form, 1);
         const size_t total = coll == Coll::kAllreduce ? 3 * counts.size() : 3;
-        trial.mutate_all_ranks(even_shape(coll, size, total, in_place), form);
+        Shape one{coll, size, counts, in_place}, all = even_shape(coll, size, total, in_place);
+        if (std::string(GetParam()->name) == "hierarchical") one.hosts = all.hosts = hosts_of_two(size);
+        trial.mutate_one_rank(one, form, 1);
+        trial.mutate_all_ranks(all, form);
       }
     }
   }
