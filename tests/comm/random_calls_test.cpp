@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <random>
@@ -98,7 +99,9 @@ class Draw {
     if (!reproducible && chance(80)) options.algorithm = one_of(names);
     options.codec = one_of(kCodecs);
     options.split_send = static_cast<int>(below(3)) - 1;
-    if (chance(70)) options.chunk_bytes = uzip_dtype_size(shape.type) * (1 + below(chance(50) ? 100 : 8000));
+    // At most some hundred rounds: more would take more steps than a job has.
+    const size_t least = 1 + *std::max_element(shape.counts.begin(), shape.counts.end()) / 300;
+    if (chance(70)) options.chunk_bytes = uzip_dtype_size(shape.type) * (least + below(chance(50) ? 100 : 8000));
     return options;
   }
 
