@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <mutex>
 #include <numeric>
 
 namespace uzip {
@@ -129,17 +128,6 @@ class Measurement {
   bool crosses_ = true;
 };
 
-/// Whether all ranks wait for this call, as this one does.
-Result<bool> all_wait(CommunicatorHandle& handle, CollArgs& args) {
-  std::unique_lock lock(handle.engine->mutex());
-  args.announced = true;
-  if (!handle.comm->calibration_due(args)) return false;
-  UZIP_ASSIGN_OR_RETURN(const CalibrationVote* const vote, handle.comm->start_vote(true));
-  handle.engine->wait(*vote->request, lock);
-  UZIP_RETURN_IF_ERROR(vote->request->status());
-  return vote->least != std::byte{0};
-}
-
 }  // namespace
 
 std::string describe(const Calibration& calibration) {
@@ -171,13 +159,19 @@ std::pair<int, int> calibration_partners(const std::vector<int>& hosts, int rank
   return {ring[(at + 1) % ring.size()], ring[(at + ring.size() - 1) % ring.size()]};
 }
 
-Status calibrate_before(CommunicatorHandle& handle, CollArgs& args) {
-  UZIP_ASSIGN_OR_RETURN(const bool all, all_wait(handle, args));
-  if (!all) return Status();
-  UZIP_ASSIGN_OR_RETURN(Calibration calibration, Measurement(handle).run());
-  const std::lock_guard lock(handle.engine->mutex());
-  if (handle.engine->config().trace) log(LogLevel::kTrace, "calibrated: %s", describe(calibration).c_str());
-  handle.comm->set_calibration(std::make_shared<const Calibration>(std::move(calibration)));
+Status calibrate_before(CommunicatorHandle& handle, CollArgs& args, std::unique_lock<std::mutex>& lock) {
+  args.announced = true;
+  if (!handle.comm->calibration_due(args)) return Status();
+  UZIP_ASSIGN_OR_RETURN(const CalibrationVote* const vote, handle.comm->start_vote(true));
+  handle.engine->wait(*vote->request, lock);
+  UZIP_RETURN_IF_ERROR(vote->request->status());
+  if (vote->least == std::byte{0}) return Status();
+  lock.unlock();
+  Result<Calibration> calibration = Measurement(handle).run();
+  lock.lock();
+  if (!calibration.ok()) return calibration.status();
+  if (handle.engine->config().trace) log(LogLevel::kTrace, "calibrated: %s", describe(*calibration).c_str());
+  handle.comm->set_calibration(std::make_shared<const Calibration>(std::move(*calibration)));
   return Status();
 }
 

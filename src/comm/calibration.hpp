@@ -6,6 +6,7 @@
 #include "comm/coll_args.hpp"
 #include "comm/tuning_table.hpp"
 
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,9 +35,9 @@ bool needs_all_ranks(CallKind kind);
 /// hosts, and each rank has one of either. `hosts` by rank, empty: each on its own.
 std::pair<int, int> calibration_partners(const std::vector<int>& hosts, int rank, int size);
 
-/// To be called by each rank before a call that it is going to wait for. If it is the first large one, all ranks find
-/// out whether all of them wait; if so they measure, which takes some tens of milliseconds, and the communicator has a
-/// calibration. Sets `args.announced`.
-Status calibrate_before(CommunicatorHandle& handle, CollArgs& args);
+/// To be called by each rank before a call that it is going to wait for; holds the engine's lock, but while it waits. If
+/// it is the first large call, all ranks find out whether all of them wait; if so they measure, which takes some tens of
+/// milliseconds, and the communicator has a calibration. Sets `args.announced`.
+Status calibrate_before(CommunicatorHandle& handle, CollArgs& args, std::unique_lock<std::mutex>& lock);
 
 }  // namespace uzip

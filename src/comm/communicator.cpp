@@ -146,6 +146,8 @@ Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<Pr
 }
 
 bool Communicator::calibration_due(const CollArgs& args) {
+  // Short calls first: they have no time for the rest.
+  if (args.count * datatype_size(args.type) < kCalibratedBytes / static_cast<size_t>(size())) return false;
   if (!needs_all_ranks(args.kind) || !selector_.lacks_calibration() || size() == 1) return false;
   if (!is_float(args.type) || args.options.codec.codec || !find_codec("lev")->supports(args.type)) return false;
   if (tuned_bytes(args.kind, args.count, datatype_size(args.type), size()) < kCalibratedBytes) return false;

@@ -32,6 +32,9 @@ constexpr size_t kCodecThresholdBytes = 16 * 1024;
 /// piece is coded faster than one more message is sent.
 constexpr size_t kSplitBytes = 32 * 1024;
 
+/// Costs that differ by less are equal: sums in another order are rounded in another way.
+constexpr double kEqualCost = 1 - 1e-9;
+
 size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
@@ -227,7 +230,7 @@ Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {
     if (algorithm->coll != first.coll || !algorithm->supports(first)) continue;
     if (plan.shape.ordered && !algorithm->in_rank_order) continue;
     const double cost = algorithm->cost(first, bytes, model);
-    if (plan.algorithm && cost >= best) continue;
+    if (plan.algorithm && cost >= best * kEqualCost) continue;
     plan.algorithm = algorithm;
     best = cost;
   }

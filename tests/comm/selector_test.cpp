@@ -261,6 +261,16 @@ TEST(Selector, CodecChangesNeitherAlgorithmNorRoundsUnderATable) {
   }
 }
 
+// On one host the hierarchical algorithm is the two-shot one, and costs the same, but for rounding.
+TEST(Selector, OfEqualCostsTheFirstStands) {
+  const Config config;
+  const Selector selector(config, link_facts(true, nullptr));
+  for (size_t bytes = 4096; bytes <= size_t{256} << 20; bytes *= 2) {
+    const auto plan = selector.select(shape_of(CallKind::kAllreduce, UZIP_FP32, 4, bytes / 4));
+    EXPECT_STRNE(plan->algorithm->name, "hierarchical") << bytes;
+  }
+}
+
 // Rounds overlap with each other; short pieces are coded faster than one more message is sent.
 TEST(Selector, SplitsTheFramesOfCallsOfOneRoundOnly) {
   const Config config;
