@@ -193,10 +193,10 @@ DataSource parse_data(int code, std::string_view text) {
     return {DataKind::kFile, std::string(text.substr(kFilePrefix.size()))};
   }
   for (DataKind kind :
-       {DataKind::kGauss, DataKind::kUniform, DataKind::kZeros, DataKind::kRandom}) {
+       {DataKind::kGauss, DataKind::kUniform, DataKind::kZeros, DataKind::kRandom, DataKind::kMixed}) {
     if (text == to_string({kind, ""})) return {kind, ""};
   }
-  refuse(code, text, "gauss uniform zeros random file:PATH");
+  refuse(code, text, "gauss uniform zeros random mixed file:PATH");
 }
 
 // Sizes, iterations: what nccl-tests has, too. False if `code` is another option.
@@ -370,7 +370,7 @@ Data
                      element_type_names() + R"(,
                          the library's own names (bf16, ...), or all (float)
   -o, --op OP            sum, prod, min, max, avg or all (sum); reductions only
-  --data KIND            gauss, uniform, zeros, random or file:PATH (gauss)
+  --data KIND            gauss, uniform, zeros, random, mixed or file:PATH (gauss)
   --mem KIND             where the buffers are: host, cuda (memory of GPU rank modulo their
                          number), pinned or managed (host)
 How the library does it (uzip_info lists the names)

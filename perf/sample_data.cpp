@@ -17,6 +17,9 @@ namespace {
 // repetitions; the shorter ones save time where only small messages are measured.
 constexpr size_t kPeriods[] = {65537, 524309, 4194319};
 
+/// Bytes of one kind in a row in mixed data.
+constexpr size_t kMixedRun = 64 << 10;
+
 enum Stream : uint64_t { kRadius = 100, kAngle, kUniformStream, kBits };
 
 // Uniform in (0, 1].
@@ -46,6 +49,8 @@ uint64_t element(DataKind kind, const ElementType& type, size_t index) {
       return encode(type, 2 * unit(kUniformStream, index) - 1);
     case DataKind::kRandom:
       return mix(kBits, index);
+    case DataKind::kMixed:
+      return index * type.size / kMixedRun % 2 == 0 ? encode(type, gauss(index)) : mix(kBits, index);
     case DataKind::kZeros:
     case DataKind::kFile:
       break;
@@ -88,6 +93,8 @@ std::string to_string(const DataSource& source) {
       return "zeros";
     case DataKind::kRandom:
       return "random";
+    case DataKind::kMixed:
+      return "mixed";
     case DataKind::kFile:
       break;
   }
@@ -104,6 +111,8 @@ std::string describe(const DataSource& source) {
       return "zeros";
     case DataKind::kRandom:
       return "random (every bit; cannot be compressed)";
+    case DataKind::kMixed:
+      return "mixed (64 KiB of gauss, 64 KiB of random, and so on)";
     case DataKind::kFile:
       break;
   }

@@ -7,7 +7,7 @@
 
 namespace perf {
 
-enum class DataKind { kGauss, kUniform, kZeros, kRandom, kFile };
+enum class DataKind { kGauss, kUniform, kZeros, kRandom, kMixed, kFile };
 
 struct DataSource {
   DataKind kind = DataKind::kGauss;

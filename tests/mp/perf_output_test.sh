@@ -59,6 +59,14 @@ by_hand 2 "$top_builddir/perf/bcast" $small -J "$work/bcast.json" && all_right &
   grep -q '"root": "0"' "$work/bcast.json" && ! grep -q '"root": "-1"' "$work/bcast.json"
 report "the root of rooted operations"
 
+by_hand 2 "$top_builddir/perf/allgather" -b 1M -e 1M -n 2 -w 0 --codec lev --data mixed --csv &&
+  python3 - "$work/out" >"$work/tool" 2>&1 <<'END'
+import csv, sys
+row = next(csv.DictReader(open(sys.argv[1])))
+assert row["data"] == "mixed" and 0.85 < float(row["ratio"]) < 0.96  # half of it as gauss, 0.84
+END
+report "mixed data compress by half"
+
 by_hand 2 "$top_builddir/perf/allreduce" -b 64K -e 64K -n 3 -w 1 --overlap -J "$work/overlap.json" && all_right &&
   grep -q ' hidden$' "$work/out" && python3 - "$work/overlap.json" >"$work/tool" 2>&1 <<'END'
 import json, sys
