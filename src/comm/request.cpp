@@ -67,6 +67,7 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
   prepared_ = std::move(prepared);
   stamp_ = stamp;
   next_round_ = 0;
+  coding_habit_ = CodingHabit();
   finished_ = false;
   bound_ = args_.kind != CallKind::kRecv;
   status_ = Status();

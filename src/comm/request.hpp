@@ -1,6 +1,7 @@
 // One call in execution (what a user's request stands for): its plan, its buffers, and the rounds in flight.
 #pragma once
 
+#include "comm/coding_habit.hpp"
 #include "comm/coll_args.hpp"
 #include "comm/direct_exchange.hpp"
 #include "comm/message_head.hpp"
@@ -97,6 +98,7 @@ class Request {
   std::byte* block_address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const;
   Result<Progress> send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
                         std::span<const std::byte> body, Completion* completion);
+  CodingHabit& coding_habit() { return coding_habit_; }
   void on_round_finished();
   void on_exchanged() { finish(); }
   void on_drained();
@@ -134,6 +136,7 @@ class Request {
   Hook stream_reached_, result_moved_;
   uint32_t hooks_ = 0;           ///< that are pending
   bool follows_stream_ = false;  ///< the work on its stream is not done yet
+  CodingHabit coding_habit_;
   uint32_t next_round_ = 0;
   bool bound_ = false;
   bool finished_ = false;

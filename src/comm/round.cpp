@@ -315,6 +315,11 @@ Result<Progress> Round::encode(const Step& step, StepState& state) {
   const size_t place = step.dst.offset;
   const PreparedSchedule::Wire& layout = schedule_->wires[place];
   WireState& wire = wires_[place];
+  if (step.part != Part::kCoded && request_.coding_habit().skips()) {
+    wire.header.codec = kCodecRaw;
+    wire.untried = true;
+    return Progress::kDone;
+  }
   EncodeTask task;
   task.codec = place < schedule_->coded_wires ? request_.plan().codec : nullptr;
   task.place = device_place(place);
@@ -348,7 +353,9 @@ void Round::on_encoded(const Step& step) {
   WireState& wire = wires_[step.dst.offset];
   if (request_.device()) return;
   if (step.part == Part::kCoded && wire.raw) return;  // the first stage gave it up; its header may have a checksum
-  if (wire.header.codec == kCodecRaw) {
+  const bool raw = wire.header.codec == kCodecRaw;
+  if (step.part != Part::kCoded && !wire.untried) request_.coding_habit().tried(raw);
+  if (raw) {
     wire.header = raw_frame_header(request_.type(), step.src.length);
     wire.raw = address(step.src);
   }

@@ -64,6 +64,7 @@ class Round {
   struct WireState {
     FrameHeader header;
     const std::byte* raw = nullptr;  ///< encoding was abandoned: the frame's body is the elements here
+    bool untried = false;            ///< it was not even tried
     bool has_part = false;           ///< received: one of two parts, whose plain_bytes are in the header
     bool decoded = false;            ///< received: raw, and taken to where its elements belong
     int peer = -1;                   ///< received: from whom
