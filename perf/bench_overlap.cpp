@@ -23,9 +23,10 @@ double seconds_of(const Action& action) {
 /// Work that needs a core and no memory. Measured in units of itself, not of time: whoever takes the core away from it
 /// makes it longer.
 void compute(uint64_t units) {
-  double value = 1;
+  static volatile double number = 0.5;  // a compiler that knew it could do without the loop
+  double value = number;
   for (uint64_t i = 0; i < units; ++i) value = value * 0.999999 + 0.000001;
-  asm volatile("" : : "x"(value));
+  number = value;
 }
 
 double median_of(std::vector<double> values) {
