@@ -280,7 +280,7 @@ int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
   last_ticket_ = next;
   const uint64_t sent_before = wire_bytes;
   const DeviceGuard guard(device_);
-  const auto start_here = is_small(call)           ? start_small
+  const auto start_here = is_small(*this, call)           ? start_small
                           : is_stored(*this, call) ? start_stores
                                                    : start_pipeline;
   // Calls come one after another, whatever streams they are on: so slots are given back in their

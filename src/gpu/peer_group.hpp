@@ -123,7 +123,7 @@ int start_pipeline(PeerGroup& group, const PeerCall& call, Stream stream, uint64
 int start_small(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket);
 int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket);
 /// Which of them. The same on all ranks.
-bool is_small(const PeerCall& call);
+bool is_small(const PeerGroup& group, const PeerCall& call);
 bool is_stored(const PeerGroup& group, const PeerCall& call);
 /// See PeerGroup::load_kernels().
 int load_small_kernels();

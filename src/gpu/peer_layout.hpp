@@ -12,9 +12,9 @@ namespace uzip::gpu {
 
 inline constexpr int kMostPeerRanks = 16;
 /// Small messages on their way between two ranks, each way.
-inline constexpr unsigned kSmallSlots = 4;
-/// Most bytes for one rank of a call that goes by small messages.
-inline constexpr uint64_t kSmallBytes = 256 << 10;
+inline constexpr unsigned kSmallSlots = 2;
+/// Most bytes that all others together send a rank by small messages, in a call.
+inline constexpr uint64_t kMostSmallBytes = 1 << 20;
 /// In front of a frame's parts in a slot.
 inline constexpr uint64_t kFrameRoom = 256;
 
@@ -76,10 +76,12 @@ class PeerLayout {
   uint64_t bytes() const { return slots_at() + units() * unit_; }
 
   static constexpr uint64_t faults_at() { return sizeof(PeerFlags); }
+  /// Most bytes of a small message.
+  uint64_t small_bytes() const { return kMostSmallBytes / others() / kAlignment * kAlignment; }
   /// Where rank `owner` finds the small message `sequence` of rank `from`: two bytes for each.
   uint64_t small_at(int owner, int from, uint64_t sequence) const {
     return kAlignment +
-           (place_of(owner, from) * kSmallSlots + sequence % kSmallSlots) * (2 * kSmallBytes);
+           (place_of(owner, from) * kSmallSlots + sequence % kSmallSlots) * (2 * small_bytes());
   }
   /// What a thread block of rank `from` stores for `owner`, and the words that say so.
   uint64_t store_tile_bytes() const { return store_tile_; }
@@ -130,7 +132,7 @@ class PeerLayout {
   }
   uint64_t store_places() const { return kPeerRings * others() * kStoreBlocks * kStoreDepth; }
   uint64_t store_words_at() const {
-    return kAlignment + others() * kSmallSlots * (2 * kSmallBytes);
+    return kAlignment + others() * kSmallSlots * (2 * small_bytes());
   }
   uint64_t stores_at() const {
     return (store_words_at() + 2 * store_places() * sizeof(uint64_t) + kAlignment - 1) /

@@ -76,7 +76,9 @@ int load_small_kernels() {
   return 0;
 }
 
-bool is_small(const PeerCall& call) { return bytes_of(call) <= kSmallBytes; }
+bool is_small(const PeerGroup& group, const PeerCall& call) {
+  return bytes_of(call) <= group.layout().small_bytes();
+}
 
 int start_small(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket) {
   SmallArgs args{};
@@ -100,7 +102,7 @@ int start_small(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t 
   args.reduces = call.coll == PeerColl::kAllreduce || call.coll == PeerColl::kReduceScatter;
   const uint64_t units = (args.bytes + 7) / 8;
   const uint64_t wanted = (units + kSmallThreads - 1) / kSmallThreads;
-  constexpr uint64_t kMostBlocks = 32;
+  constexpr uint64_t kMostBlocks = 64;
   const auto blocks = static_cast<unsigned>(wanted < 1             ? 1
                                             : wanted < kMostBlocks ? wanted
                                                                    : kMostBlocks);

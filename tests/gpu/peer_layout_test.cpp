@@ -20,7 +20,7 @@ std::vector<std::pair<uint64_t, uint64_t>> parts_of(const PeerLayout& layout, in
     if (other == owner) continue;
     for (unsigned i = 0; i < kSmallSlots; ++i) {
       const uint64_t at = layout.small_at(owner, other, i);
-      parts.push_back({at, at + 2 * kSmallBytes});
+      parts.push_back({at, at + 2 * layout.small_bytes()});
     }
     for (const PeerRing ring : {kPairRing, kShareRing}) {
       constexpr uint64_t kTiles = kStoreBlocks * kStoreDepth;
