@@ -85,9 +85,10 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
            (!args.neighbors || shape.neighborhood.matches(*args.neighbors));
   };
   const bool staged = args.device >= 0;
+  const bool by_peers = staged && peers_ && peers_->suits(args);
   for (size_t i = 0; i < plans_.size(); ++i) {
     const size_t candidate = (last_plan_ + i) % plans_.size();
-    if (plans_[candidate]->staged != staged || !matches(plans_[candidate]->plan.shape)) continue;
+    if (plans_[candidate]->staged != staged || plans_[candidate]->by_peers != by_peers || !matches(plans_[candidate]->plan.shape)) continue;
     last_plan_ = candidate;
     return plans_[candidate];
   }
@@ -98,6 +99,8 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
   prepared->staged = staged;
+  prepared->by_peers = by_peers;
+  if (by_peers) peers_->adapt(prepared->plan);
   prepared->direct = !staged && DirectExchange::suits(prepared->plan);
   if (engine_.config().trace) log(LogLevel::kTrace, "%s", selector_.explain(prepared->plan).c_str());
   if (plans_.size() < kCachedPlans) plans_.emplace_back();
@@ -124,7 +127,7 @@ Result<Request*> Communicator::start(CollArgs&& args, std::shared_ptr<PreparedPl
 Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan) {
   if (!health_.ok()) return health_.with_context(call_name(args.kind));
   UZIP_RETURN_IF_ERROR(request.use_memory_of(args));
-  UZIP_RETURN_IF_ERROR(request.follow_stream(args));
+  UZIP_RETURN_IF_ERROR(plan->by_peers ? peers_->check_stream(args.stream) : request.follow_stream(args));
   if (!args.announced && calibration_due(args)) UZIP_RETURN_IF_ERROR(start_vote(false).status());
   CallStamp stamp;
   stamp.coll = static_cast<uint8_t>(args.kind == CallKind::kRecv ? CallKind::kSend : args.kind);

@@ -5,6 +5,7 @@
 #include "base/status.hpp"
 #include "comm/calibration.hpp"
 #include "comm/coll_args.hpp"
+#include "comm/gpu_peers.hpp"
 #include "comm/message_head.hpp"
 #include "comm/request.hpp"
 #include "comm/plan.hpp"
@@ -51,6 +52,10 @@ class Communicator {
   Status start(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan);
   /// Lets calls of this plan in this request allocate nothing from now on, until Request::unreserve().
   Status reserve(Request& request, const CollArgs& args, const std::shared_ptr<PreparedPlan>& plan);
+
+  /// How the ranks' GPUs reach one another, if they do.
+  void use(std::unique_ptr<GpuPeers> peers) { peers_ = std::move(peers); }
+  GpuPeers* peers() { return peers_.get(); }
 
   // Calibration. The large collectives of a communicator are the same on all ranks, and in the same order; so all come to
   // the same answer, and vote at the same time: before the first, second, fourth, ... until there is a calibration.
@@ -132,6 +137,7 @@ class Communicator {
   size_t next_plan_ = 0;                              ///< to be replaced next
   size_t last_plan_ = 0;                              ///< used last
   Status health_;
+  std::unique_ptr<GpuPeers> peers_;
 
   uint32_t next_sequence_ = 0;
   std::vector<Request*> collectives_;        ///< in flight, by sequence modulo size (a power of two)

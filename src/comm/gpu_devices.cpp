@@ -1,6 +1,7 @@
 #include "comm/gpu_devices.hpp"
 
 #include "base/log.hpp"
+#include "comm/gpu_peers.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -66,11 +67,13 @@ bool GpuDevices::has_room(GpuDevice& device, size_t pinned_bytes, size_t device_
 bool GpuDevices::progress() {
   bool moved = false;
   for (const auto& device : devices_) moved |= device->executor->progress();
+  for (size_t i = 0; i < peers_.size(); ++i) moved |= peers_[i]->progress();
   return moved;
 }
 
 bool GpuDevices::busy() const {
-  return std::any_of(devices_.begin(), devices_.end(), [](const auto& device) { return device->executor->busy(); });
+  return std::any_of(devices_.begin(), devices_.end(), [](const auto& device) { return device->executor->busy(); }) ||
+         std::any_of(peers_.begin(), peers_.end(), [](const GpuPeers* peers) { return peers->busy(); });
 }
 
 }  // namespace uzip

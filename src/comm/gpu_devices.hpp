@@ -12,6 +12,8 @@
 
 namespace uzip {
 
+class GpuPeers;
+
 /// What calls on the memory of one GPU share.
 struct GpuDevice {
   GpuDevice(const gpu::PluginApi& api, int device, bool checksums)
@@ -45,6 +47,9 @@ class GpuDevices {
   Result<GpuDevice*> device(int number);
   /// Whether so much more stays within UZIP_GPU_MEMORY, of this GPU. Makes room by giving idle blocks back.
   bool has_room(GpuDevice& device, size_t pinned_bytes, size_t device_bytes) const;
+  /// What moves forward with progress(), too.
+  void add(GpuPeers* peers) { peers_.push_back(peers); }
+  void remove(GpuPeers* peers) { std::erase(peers_, peers); }
   bool progress();
   bool busy() const;
 
@@ -55,6 +60,7 @@ class GpuDevices {
   bool looks_;  ///< for a GPU in use
   const gpu::PluginApi* api_ = nullptr;
   std::vector<std::unique_ptr<GpuDevice>> devices_;
+  std::vector<GpuPeers*> peers_;
 };
 
 }  // namespace uzip

@@ -20,10 +20,11 @@ constexpr size_t kLongBytes = size_t{256} << 10;
 }  // namespace
 
 Request::Request(Engine& engine) : engine_(engine), exchange_(*this) {
-  stream_reached_.done = result_moved_.done = &Request::on_hook;
-  stream_reached_.request = result_moved_.request = this;
+  stream_reached_.done = result_moved_.done = peers_done_.done = &Request::on_hook;
+  stream_reached_.request = result_moved_.request = peers_done_.request = this;
   stream_reached_.then = &Request::on_stream_reached;
   result_moved_.then = &Request::finish;
+  peers_done_.then = &Request::on_peers_done;
 }
 
 Status Request::use_memory_of(const CollArgs& args) {
@@ -48,6 +49,7 @@ void Request::on_hook(Completion* self, const Status& status) {
   auto* const hook = static_cast<Hook*>(self);
   Request& request = *hook->request;
   --request.hooks_;
+  if (hook == &request.peers_done_) request.at_peers_ = false;
   if (!request.ended() && !status.ok()) request.fail(status);
   else if (!request.ended()) (request.*hook->then)();
   request.on_drained();
@@ -77,11 +79,25 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
     if (!ended()) comm_->offer_held(*this, 0);
     return;
   }
+  if (prepared_->by_peers) return start_at_peers();
   while (rounds_.size() < plan().window) rounds_.push_back(std::make_unique<Round>(*this));
   if (bound_) advance();
 }
 
+void Request::on_peers_done() { args_.result_moves ? move_result() : finish(); }
+
+void Request::start_at_peers() {
+  const auto sent = comm_->peers()->start(args_, plan(), stamp_, &peers_done_);
+  if (!sent.ok()) return fail(sent.status());
+  at_peers_ = true;
+  ++hooks_;
+  payload_bytes_ = sent->payload;
+  wire_bytes_ = sent->wire;
+  comm_->offer_held(*this, 0);  // nothing belongs to the call, but may show that a rank called something else
+}
+
 Status Request::reserve(const std::shared_ptr<PreparedPlan>& prepared) {
+  if (prepared->by_peers) return Status();
   if (prepared->direct) {
     exchange_.reserve(static_cast<size_t>(prepared->plan.shape.size));
     return Status();
@@ -168,7 +184,7 @@ void Request::finish() {
 Request::Answer Request::on_message(Incoming& incoming, const FrameHeader& frame, int source,
                                         uint32_t round, uint32_t message) {
   if (finished_ || !status_.ok()) return Answer::kRefused;
-  if (round >= plan().rounds) return Answer::kRefused;
+  if (round >= plan().rounds || prepared_->by_peers) return Answer::kRefused;
   if (prepared_->direct)
     return message == 0 && exchange_.on_message(incoming, frame, source) ? Answer::kTaken : Answer::kRefused;
   if (round >= next_round_) return Answer::kLater;
@@ -183,6 +199,7 @@ void Request::fail(const Status& status, bool tell_others) {
   failed_at_ = std::chrono::steady_clock::now();
   exchange_.abandon();
   for (const auto& round : rounds_) round->abandon();
+  if (at_peers_ && comm_) comm_->peers()->give_up();
   if (tell_others && comm_) comm_->tell_call_failed(*this);
   if (comm_) comm_->on_request_ended(*this);
 }
@@ -279,6 +296,10 @@ std::vector<int> Request::waits_for() const {
   if (!bound_) return {args_.peer};
   std::vector<bool> ranks(static_cast<size_t>(plan().shape.size));
   exchange_.waits_for(ranks);
+  if (at_peers_) {
+    ranks.assign(ranks.size(), true);  // which ones the GPU knows
+    ranks[static_cast<size_t>(rank())] = false;
+  }
   for (const auto& round : rounds_) {
     if (plan().point_to_point() && round->active()) return {args_.peer};
     round->waits_for(ranks);

@@ -121,6 +121,8 @@ class Request {
   static void on_hook(Completion* self, const Status& status);
   bool has_room(const Round& round, const PreparedSchedule& schedule) const;
   void advance();
+  void start_at_peers();
+  void on_peers_done();
   void on_stream_reached();
   void move_result();
   void finish();
@@ -133,8 +135,9 @@ class Request {
   std::vector<std::unique_ptr<Round>> rounds_;  ///< round k runs in rounds_[k % window]
   DirectExchange exchange_;                     ///< instead of rounds, for small calls
   GpuDevice* device_ = nullptr;
-  Hook stream_reached_, result_moved_;
+  Hook stream_reached_, result_moved_, peers_done_;
   uint32_t hooks_ = 0;           ///< that are pending
+  bool at_peers_ = false;      ///< peers_done_ is pending
   bool follows_stream_ = false;  ///< the work on its stream is not done yet
   CodingHabit coding_habit_;
   uint32_t next_round_ = 0;

@@ -1,5 +1,7 @@
 #include "support/fake_gpu.hpp"
 
+#include "support/fake_gpu_peers.hpp"
+
 #include "base/reduce.hpp"
 #include "codec/codec.hpp"
 
@@ -373,8 +375,6 @@ int reduce(gpu::CodecContext*, uint8_t op, uint8_t type, void* dst, const void* 
   return 0;
 }
 
-const gpu::PeerApi* no_peers() { return nullptr; }
-
 constexpr gpu::PluginApi kApi = {
     gpu::kPluginAbi,        "fake",         last_error,      device_count,   describe_device,  describe_pair,
     describe_pointer,
@@ -382,7 +382,7 @@ constexpr gpu::PluginApi kApi = {
     create_stream,          destroy_stream, wait_stream,     query_stream,   stream_waits_for, is_capturing,
     create_event,           destroy_event,  record_event,    query_event,    stream_waits_for_event,
     copy,                   clear,          encode_bound,    create_codec,   destroy_codec,    encode,
-    decode,                 reduce,         no_peers,
+    decode,                 reduce,         peers,
 };
 
 }  // namespace

@@ -1,0 +1,16 @@
+// Calls between ranks on the fake GPU.
+#pragma once
+
+#include "gpu/plugin.hpp"
+
+namespace uzip::fake_gpu {
+
+/// PluginApi::peers.
+const gpu::PeerApi* peers();
+
+/// This rank's GPU does not open the others' memory from now on; -1: all do.
+void refuse_peers(int rank);
+/// How many there are.
+int peer_groups();
+
+}  // namespace uzip::fake_gpu
