@@ -48,7 +48,7 @@ struct Config {
   // GPUs.
   std::string gpu = "auto";     ///< UZIP_GPU_PLUGIN: auto, off, or the file of a plugin
   size_t gpu_memory = 0;        ///< UZIP_GPU_MEMORY: bytes of wire places and scratch for each GPU; 0 = auto
-  bool gpu_peers = true;        ///< UZIP_GPU_PEERS: ranks of one host open memory of their GPUs to one another
+  bool gpu_peers = false;       ///< UZIP_GPU_PEERS: ranks of one host open memory of their GPUs to one another
   size_t gpu_peer_memory = 0;   ///< UZIP_GPU_PEER_MEMORY: bytes of it for each communicator; 0 = auto
   int gpu_blocks = 0;           ///< UZIP_GPU_BLOCKS: thread blocks of a codec kernel; 0 = as many as run at a time
 

@@ -16,9 +16,15 @@
 namespace uzip {
 namespace {
 
+Config with_peers() {
+  Config config;
+  config.gpu_peers = true;
+  return config;
+}
+
 class PeerJob : public LoopbackJob {
  public:
-  explicit PeerJob(int ranks, const Config& config = Config()) : LoopbackJob(ranks, {}, config) {
+  explicit PeerJob(int ranks, const Config& config = with_peers()) : LoopbackJob(ranks, {}, config) {
     fake_gpu::reset(static_cast<uint64_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) engine(rank).gpus().use(fake_gpu::plugin());
   }
@@ -164,9 +170,7 @@ TEST(GpuPeers, OneThatRefusesIsEnough) {
 }
 
 TEST(GpuPeers, ASettingKeepsThemApart) {
-  Config config;
-  config.gpu_peers = false;
-  PeerJob job(2, config);
+  PeerJob job(2, Config());
   EXPECT_FALSE(job.connect());
 }
 
