@@ -235,6 +235,14 @@ int bench_main(const Operation& operation, int argc, char** argv) {
     if (speaks_for_job()) std::fputs(usage(operation).c_str(), stdout);
     return 0;
   }
+  // GPUs that open their memory to one another take the one that is current when the communicator is made. What is
+  // wrong with it is told later, when the ranks can tell it together.
+  if (options.memory != MemoryKind::kHost) {
+    try {
+      DeviceRuntime(options.memory, launched_rank());
+    } catch (const Failure&) {
+    }
+  }
   std::string who;
   try {
     World world(options.launch, &argc, &argv);

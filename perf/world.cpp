@@ -44,12 +44,12 @@ uzip_status_t create_alone(uzip_comm_t* comm) {
 
 }  // namespace
 
-bool speaks_for_job() {
+int launched_rank() {
   for (const char* name : kRankVariables) {
     const char* value = std::getenv(name);
-    if (value != nullptr) return std::strcmp(value, "0") == 0;
+    if (value != nullptr) return std::atoi(value);
   }
-  return true;
+  return 0;
 }
 
 void require(uzip_status_t status, const char* what) {

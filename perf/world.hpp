@@ -20,9 +20,10 @@ enum class Launch {
   kAlone,        ///< one rank
 };
 
-/// True if this process is to speak for the job before its rank is known: it is rank 0 as far as
-/// the launcher's variables tell.
-bool speaks_for_job();
+/// The rank of this process before it has a communicator, as far as the launcher's variables tell; 0 if they don't.
+int launched_rank();
+/// True if this process is to speak for the job before its rank is known.
+inline bool speaks_for_job() { return launched_rank() == 0; }
 
 /// Throws Failure with the library's own words unless `status` is UZIP_OK. `what` names the call.
 void require(uzip_status_t status, const char* what);
