@@ -102,9 +102,6 @@ struct SmallFloat {
   }
 };
 
-using Fp8E4m3fn = SmallFloat<4, 3, false>;
-using Fp8E5m2 = SmallFloat<5, 2, true>;
-
 #if defined(__AVX512BW__)
 // The instructions round as SmallFloat does and ignore flush-to-zero.
 struct Binary16 {
@@ -119,6 +116,42 @@ struct Binary16 {
   static UZIP_INLINE Words round(const Floats* parts) {
     const __m512i low = _mm512_castsi256_si512(round_one(parts[0]));
     return Words(_mm512_inserti64x4(low, round_one(parts[1]), 1));
+  }
+};
+
+// e5m2 is the upper half of a binary16. On the way back a binary32 is rounded to odd first (truncated, and the last bit set
+// if something was lost), after which rounding to e5m2 is as if it was done at once. 1.4 times as fast as SmallFloat; the
+// same for e4m3fn, with 2^-8 times its values, gains nothing.
+struct Fp8E5m2 {
+  static constexpr int kParts = 4;  ///< elements at even places, then those at odd ones, lower halves first
+
+  // Elements in the upper bytes of 16-bit lanes, whose lower ones are zero.
+  static UZIP_INLINE void widen_lanes(__m512i halves, Floats* parts) {
+    parts[0] = Floats(_mm512_cvtph_ps(_mm512_castsi512_si256(halves)));
+    parts[1] = Floats(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1)));
+  }
+  static UZIP_INLINE void widen(Words words, Floats* parts) {
+    widen_lanes(_mm512_slli_epi16(__m512i(words), 8), parts);
+    widen_lanes(_mm512_and_si512(__m512i(words), _mm512_set1_epi16(short(0xff00))), parts + 2);
+  }
+
+  static UZIP_INLINE __m256i to_odd(Floats value) {
+    const __m256i half = _mm512_cvtps_ph(__m512(value), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    const __mmask16 inexact = _mm512_cmp_ps_mask(_mm512_cvtph_ps(half), __m512(value), _CMP_NEQ_OQ);
+    return _mm256_or_si256(half, _mm256_maskz_set1_epi16(inexact, 1));
+  }
+  // Elements in the upper bytes of 16-bit lanes; the lower ones are garbage.
+  static UZIP_INLINE __m512i round_lanes(const Floats* parts) {
+    const __m512i halves = _mm512_inserti64x4(_mm512_castsi256_si512(to_odd(parts[0])), to_odd(parts[1]), 1);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(halves, 8), _mm512_set1_epi16(1));
+    const __m512i rounded = _mm512_add_epi16(_mm512_add_epi16(halves, _mm512_set1_epi16(0x7f)), odd);
+    const __m512i magnitude = _mm512_and_si512(halves, _mm512_set1_epi16(0x7fff));
+    const __mmask32 nan = _mm512_cmpgt_epi16_mask(magnitude, _mm512_set1_epi16(0x7c00));
+    return _mm512_mask_mov_epi16(rounded, nan, _mm512_set1_epi16(0x7e00));
+  }
+  static UZIP_INLINE Words round(const Floats* parts) {
+    const __m512i even = _mm512_srli_epi16(round_lanes(parts), 8);
+    return Words(_mm512_mask_mov_epi8(even, 0xaaaaaaaaaaaaaaaau, round_lanes(parts + 2)));
   }
 };
 #elif defined(__AVX2__) && defined(__F16C__)
@@ -138,6 +171,11 @@ struct Binary16 {
 };
 #else
 using Binary16 = SmallFloat<5, 10, true>;
+#endif
+
+using Fp8E4m3fn = SmallFloat<4, 3, false>;
+#if !defined(__AVX512BW__)
+using Fp8E5m2 = SmallFloat<5, 2, true>;
 #endif
 
 }  // namespace
