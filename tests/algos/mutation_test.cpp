@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -132,6 +133,15 @@ std::vector<int> hosts_of_two(int size) {
   return hosts;
 }
 
+// One for each rank or, of an all-to-all, for each pair of ranks.
+std::vector<size_t> uneven_counts(Coll coll, int size) {
+  constexpr size_t kPattern[] = {3, 2, 4, 2, 3};
+  const size_t ranks = static_cast<size_t>(size);
+  std::vector<size_t> counts(coll == Coll::kAlltoallv ? ranks * ranks : ranks);
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] = kPattern[i % std::size(kPattern)];
+  return counts;
+}
+
 class MutationTest : public testing::TestWithParam<const Algorithm*> {};
 
 TEST_P(MutationTest, FaultsAreFound) {
@@ -140,8 +150,7 @@ TEST_P(MutationTest, FaultsAreFound) {
   for (int size : {3, 4, 5}) {
     for (bool in_place : {false, true}) {
       for (Form form : kForms) {
-        std::vector<size_t> counts{3, 2, 4, 2, 3};
-        counts.resize(static_cast<size_t>(size));
+        const std::vector<size_t> counts = uneven_counts(coll, size);
         const size_t total = coll == Coll::kAllreduce ? 3 * counts.size() : 3;
         Shape one{coll, size, counts, in_place}, all = even_shape(coll, size, total, in_place);
         if (std::string(GetParam()->name) == "hierarchical") one.hosts = all.hosts = hosts_of_two(size);

@@ -27,13 +27,18 @@ thread_local size_t allocated_bytes = 0;
 // All that are not freed, of all threads.
 std::atomic<int64_t> live{0};
 
-void* allocate(size_t bytes) {
+void* try_to_allocate(size_t bytes) {
   if (counting) {
     ++allocations;
     allocated_bytes += bytes;
   }
-  ++live;
   void* memory = std::malloc(bytes > 0 ? bytes : 1);
+  if (memory != nullptr) ++live;
+  return memory;
+}
+
+void* allocate(size_t bytes) {
+  void* memory = try_to_allocate(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -47,6 +52,8 @@ void release(void* memory) {
 
 void* operator new(size_t bytes) { return allocate(bytes); }
 void* operator new[](size_t bytes) { return allocate(bytes); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return try_to_allocate(bytes); }
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return try_to_allocate(bytes); }
 void operator delete(void* memory) noexcept { release(memory); }
 void operator delete[](void* memory) noexcept { release(memory); }
 void operator delete(void* memory, size_t) noexcept { release(memory); }

@@ -58,7 +58,7 @@ TEST(PointToPoint, MovesAnyCount) {
             if (seed % 2 == 0) job.settle();
           }
           ASSERT_EQ(expect_all(job.finish(started), UZIP_OK), "");
-          ASSERT_EQ(std::memcmp(in.data(), out.data(), count * sizeof(float)), 0);
+          ASSERT_TRUE(count == 0 || std::memcmp(in.data(), out.data(), count * sizeof(float)) == 0);
         }
         job.settle();
         EXPECT_EQ(job.fabric().unfinished(), 0u);

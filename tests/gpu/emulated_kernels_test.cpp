@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace uzip::gpu {
@@ -95,8 +96,8 @@ class EmulatedDevice {
     const size_t size = datatype_size(type);
     const auto plain = aligned_last(plain_, frame.plain.size());
     const auto coded = aligned_last(coded_, frame.coded.size());
-    std::memcpy(plain.data(), frame.plain.data(), frame.plain.size());
-    std::memcpy(coded.data(), frame.coded.data(), frame.coded.size());
+    std::ranges::copy(frame.plain, plain.begin());
+    std::ranges::copy(frame.coded, coded.begin());
     const auto dst = dst_.last(padded(count * size + misaligned, 16) - misaligned)
                          .first(count * size);
     std::memset(dst.data(), 0xcc, dst.size());
