@@ -33,29 +33,6 @@ std::vector<bool> find_unread(const Schedule& schedule) {
   return unread;
 }
 
-void add(ScheduleBuilder& builder, const Step& step) {
-  switch (step.verb) {
-    case Verb::kSend:
-      if (step.src.length == 0) return builder.signal(step.peer);
-      if (step.src.slot == Slot::kWire) return builder.send_wire(step.src, step.part, step.peer, step.origin);
-      return builder.send(step.src, step.peer);
-    case Verb::kRecv:
-      if (step.dst.length == 0) return builder.await_signal(step.peer);
-      if (step.dst.slot == Slot::kWire) return builder.recv_wire(step.peer, step.dst, step.part);
-      return builder.recv(step.peer, step.dst);
-    case Verb::kCopy:
-      return builder.copy(step.src, step.dst);
-    case Verb::kReduce:
-      return builder.reduce(step.sources, step.dst, step.average);
-    case Verb::kEncode:
-      return builder.encode(step.src, step.dst, step.part);
-    case Verb::kDecode:
-      return builder.decode(step.src, step.dst);
-    case Verb::kDecodeReduce:
-      return builder.decode_reduce(step.sources, step.dst, step.average);
-  }
-}
-
 }  // namespace
 
 Schedule drop_unread(Schedule schedule, const Shape& shape, int rank) {
@@ -65,7 +42,7 @@ Schedule drop_unread(Schedule schedule, const Shape& shape, int rank) {
   builder.scratch(schedule.scratch_elements);
   for (size_t elements : schedule.wire_elements) builder.wire(elements);
   for (size_t i = 0; i < unread.size(); ++i) {
-    if (!unread[i]) add(builder, schedule.steps[i]);
+    if (!unread[i]) builder.add(schedule.steps[i]);
   }
   return builder.finish();
 }

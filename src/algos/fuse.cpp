@@ -46,7 +46,7 @@ class Fusion {
   bool is_dropped(uint32_t number) const;
   void keep_scratch_in_use();
   Slice moved(Slice slice) const;
-  std::vector<Slice> sources_of(uint32_t reduction) const;
+  std::vector<Slice> sources_of(uint32_t number) const;
   void replay(uint32_t number);
 
   const Schedule& schedule_;
@@ -156,10 +156,10 @@ Slice Fusion::moved(Slice slice) const {
   return slice;
 }
 
-std::vector<Slice> Fusion::sources_of(uint32_t reduction) const {
-  const auto found = decodes_.find(reduction);
+std::vector<Slice> Fusion::sources_of(uint32_t number) const {
+  const auto found = decodes_.find(number);
   std::vector<Slice> sources;
-  for (const Slice& source : schedule_.steps[reduction].sources) {
+  for (const Slice& source : schedule_.steps[number].sources) {
     const bool frame =
         found != decodes_.end() && source == schedule_.steps[found->second].dst;
     sources.push_back(frame ? schedule_.steps[found->second].src : moved(source));
@@ -168,31 +168,12 @@ std::vector<Slice> Fusion::sources_of(uint32_t reduction) const {
 }
 
 void Fusion::replay(uint32_t number) {
-  const Step& step = schedule_.steps[number];
-  const Slice src = moved(step.src);
-  const Slice dst = moved(step.dst);
-  switch (step.verb) {
-    case Verb::kSend:
-      if (src.length == 0) return builder_.signal(step.peer);
-      if (src.slot != Slot::kWire) return builder_.send(src, step.peer);
-      return builder_.send_wire(src, step.part, step.peer, moved(step.origin));
-    case Verb::kRecv:
-      if (dst.length == 0) return builder_.await_signal(step.peer);
-      if (dst.slot != Slot::kWire) return builder_.recv(step.peer, dst);
-      return builder_.recv_wire(step.peer, dst, step.part);
-    case Verb::kCopy:
-      return builder_.copy(src, dst);
-    case Verb::kEncode:
-      return builder_.encode(src, dst, step.part);
-    case Verb::kDecode:
-      return builder_.decode(src, dst);
-    case Verb::kReduce:
-      return decodes_.contains(number)
-                 ? builder_.decode_reduce(sources_of(number), dst, step.average)
-                 : builder_.reduce(sources_of(number), dst, step.average);
-    case Verb::kDecodeReduce:
-      assert(!"the schedule is fused already");
-  }
+  Step step = schedule_.steps[number];
+  assert(step.verb != Verb::kDecodeReduce);  // not fused yet
+  for (Slice* slice : {&step.src, &step.dst, &step.origin}) *slice = moved(*slice);
+  step.sources = sources_of(number);
+  if (decodes_.contains(number)) step.verb = Verb::kDecodeReduce;
+  builder_.add(step);
 }
 
 }  // namespace

@@ -215,6 +215,29 @@ void ScheduleBuilder::recv_wire(int peer, Slice wire, Part part) {
   state_->add_message({.verb = Verb::kRecv, .part = part, .peer = peer, .dst = wire});
 }
 
+void ScheduleBuilder::add(const Step& step) {
+  switch (step.verb) {
+    case Verb::kSend:
+      if (step.src.length == 0) return signal(step.peer);
+      if (step.src.slot == Slot::kWire) return send_wire(step.src, step.part, step.peer, step.origin);
+      return send(step.src, step.peer);
+    case Verb::kRecv:
+      if (step.dst.length == 0) return await_signal(step.peer);
+      if (step.dst.slot == Slot::kWire) return recv_wire(step.peer, step.dst, step.part);
+      return recv(step.peer, step.dst);
+    case Verb::kCopy:
+      return copy(step.src, step.dst);
+    case Verb::kReduce:
+      return reduce(step.sources, step.dst, step.average);
+    case Verb::kEncode:
+      return encode(step.src, step.dst, step.part);
+    case Verb::kDecode:
+      return decode(step.src, step.dst);
+    case Verb::kDecodeReduce:
+      return decode_reduce(step.sources, step.dst, step.average);
+  }
+}
+
 Slice ScheduleBuilder::scratch(size_t length) {
   const size_t offset = state_->schedule.scratch_elements;
   state_->schedule.scratch_elements += length;

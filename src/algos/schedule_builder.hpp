@@ -39,6 +39,8 @@ class ScheduleBuilder {
   void decode_reduce(std::span<const Slice> sources, Slice dst, bool last);
   void send_wire(Slice wire, Part part, int peer, Slice origin);
   void recv_wire(int peer, Slice wire, Part part);
+  /// A step of another schedule, with dependencies and a message number of its own; a message of several pieces is one.
+  void add(const Step& step);
 
   /// New private elements, and a new place for a frame of `length` elements.
   Slice scratch(size_t length);

@@ -7,29 +7,19 @@
 namespace uzip {
 namespace {
 
+// A message of elements goes by way of a new wire place.
 void add(const Step& step, ScheduleBuilder& builder) {
-  switch (step.verb) {
-    case Verb::kSend:
-      if (step.src.length == 0) return builder.signal(step.peer);
-      if (step.src.slot != Slot::kWire) {
-        const Slice wire = builder.wire(step.src.length);
-        builder.encode(step.src, wire, Part::kWhole);
-        return builder.send_wire(wire, Part::kWhole, step.peer, step.src);
-      }
-      return builder.send_wire(step.src, step.part, step.peer, step.origin);
-    case Verb::kRecv:
-      if (step.dst.length == 0) return builder.await_signal(step.peer);
-      if (step.dst.slot != Slot::kWire) {
-        const Slice wire = builder.wire(step.dst.length);
-        builder.recv_wire(step.peer, wire, Part::kWhole);
-        return builder.decode(wire, step.dst);
-      }
-      return builder.recv_wire(step.peer, step.dst, step.part);
-    case Verb::kCopy: return builder.copy(step.src, step.dst);
-    case Verb::kReduce: return builder.reduce(step.sources, step.dst, step.average);
-    case Verb::kEncode: return builder.encode(step.src, step.dst, step.part);
-    case Verb::kDecode: return builder.decode(step.src, step.dst);
-    case Verb::kDecodeReduce: assert(!"schedules for a GPU are not fused");
+  assert(step.verb != Verb::kDecodeReduce);  // schedules for a GPU are not fused
+  if (step.verb == Verb::kSend && step.src.length > 0 && step.src.slot != Slot::kWire) {
+    const Slice wire = builder.wire(step.src.length);
+    builder.encode(step.src, wire, Part::kWhole);
+    builder.send_wire(wire, Part::kWhole, step.peer, step.src);
+  } else if (step.verb == Verb::kRecv && step.dst.length > 0 && step.dst.slot != Slot::kWire) {
+    const Slice wire = builder.wire(step.dst.length);
+    builder.recv_wire(step.peer, wire, Part::kWhole);
+    builder.decode(wire, step.dst);
+  } else {
+    builder.add(step);
   }
 }
 
