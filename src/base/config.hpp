@@ -29,9 +29,7 @@ struct Config {
   int ranks_per_host = 0;          ///< UZIP_RANKS_PER_HOST: pretended hosts, for tests; 0 = as they are
   size_t codec_threshold = 0;      ///< UZIP_CODEC_THRESHOLD: pieces below stay raw; 0 = auto
 
-  std::string tuning_file = "auto"; ///< UZIP_TUNING_FILE: a table that uzip_tune wrote, auto (the user's cache) or none
-
-  bool calibrate = true;            ///< UZIP_CALIBRATE: measure the network at the first large call
+  bool calibrate = true;           ///< UZIP_CALIBRATE: measure the network at the first large call
 
   // Waiting.
   double timeout = 60;     ///< UZIP_TIMEOUT, seconds after which a waiting call warns
@@ -39,6 +37,7 @@ struct Config {
   double spin = 0.001;     ///< UZIP_SPIN, idle seconds before a wait sleeps (arm + poll)
 
   // Machine.
+  std::string tuning_file = "auto"; ///< UZIP_TUNING_FILE: a table that uzip_tune wrote, auto (the user's cache) or none
   int codec_threads = -1;       ///< UZIP_CODEC_THREADS: threads for coding and for progress; -1: by free cores
   std::string cpu = "auto";     ///< UZIP_CPU: auto, scalar, avx2, avx512
   std::string ucx_tls;          ///< UZIP_UCX_TLS: UCX transports for our context only ("" = UCX's own choice)
