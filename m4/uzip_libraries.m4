@@ -173,7 +173,9 @@ AC_DEFUN([UZIP_WITH_CUDA], [
   _UZIP_GPU_COMPILES([cuda], [CUDA], [$NVCC -std=c++20 $CUDA_ARCH_FLAGS])
   AS_CASE(["$CXX"], [ccache\ *], [NVCC="ccache $NVCC"])
 ])
+dnl Nothing of it was ever run, so it must be asked for.
 AC_DEFUN([UZIP_WITH_ROCM], [
+  AS_IF([test "x${with_rocm+set}" = xset], [], [with_rocm=no])
   _UZIP_WITH_GPU([rocm], [HIPCC], [hipcc], [/opt/rocm], [ROCM])
   AC_ARG_VAR([HIP_ARCH_FLAGS], [what hipcc compiles for])
   AS_IF([test -z "$HIP_ARCH_FLAGS"], [HIP_ARCH_FLAGS="--offload-arch=gfx90a"])
