@@ -521,9 +521,9 @@ int main(int argc, char** argv) {
     _exit(0);
   }
   int failed = 0;
-  for (const pid_t child : children) {
+  for (size_t left = children.size(); left > 0; --left) {  // whoever ends first: the others may wait for it
     int status = 0;
-    waitpid(child, &status, 0);
+    waitpid(-1, &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) shared->failed = failed = 1;
   }
   return failed;

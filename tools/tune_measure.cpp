@@ -15,6 +15,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace uzip {
 namespace {
@@ -300,7 +301,7 @@ std::string describe(CallKind kind, DataType type, size_t bytes) {
 
 }  // namespace
 
-JobLinks links_of(const World& world) {
+JobLinks links_of(const World& world, int ranks_per_host) {
   const auto setting = [](const char* name) { return std::getenv(name) ? std::string(std::getenv(name)) : ""; };
   std::string tls = setting("UZIP_UCX_TLS");
   if (tls.empty()) tls = setting("UCX_TLS");
@@ -317,7 +318,14 @@ JobLinks links_of(const World& world) {
     links.hosts.push_back(hosts.try_emplace(std::move(of_rank), static_cast<int>(hosts.size())).first->second);
   }
   links.link = hosts.size() == 1 ? LinkClass::kShared : LinkClass::kNetwork;
-  if (hosts.size() == 1 || hosts.size() == links.hosts.size()) links.hosts.clear();
+  std::set<int> different;
+  for (int rank = 0; rank < world.ranks(); ++rank) {
+    int& host_of_rank = links.hosts[static_cast<size_t>(rank)];
+    if (ranks_per_host > 0) host_of_rank = rank / ranks_per_host;
+    different.insert(host_of_rank);
+  }
+  if (different.size() > 1) links.link = LinkClass::kNetwork;
+  if (different.size() == 1 || different.size() == links.hosts.size()) links.hosts.clear();
   return links;
 }
 

@@ -30,8 +30,8 @@ struct JobLinks {
   std::vector<int> hosts;  ///< by rank, if some share one and others don't; else empty
 };
 
-/// As the library itself finds it out. Collective.
-JobLinks links_of(const perf::World& world);
+/// As the library itself finds it out, with its `ranks_per_host` setting. Collective.
+JobLinks links_of(const perf::World& world, int ranks_per_host);
 
 /// Latency of a small message, and the bandwidth while all ranks send and receive: of each, or on a network of each
 /// host's adapter. `busy`: times differ so much that something else must be going on here. Collective.

@@ -227,7 +227,7 @@ int tune(const perf::World& world, const Options& options, const Config& config)
     // Found out before anything is measured.
     if (Status status = write_tuning_file(path, table); !status.ok()) throw Failure(kExitUsage, status.message());
   });
-  const JobLinks links = links_of(world);
+  const JobLinks links = links_of(world, config.ranks_per_host);
   const LinkClass link = links.link;
   table.machine = describe_machine();
   bool busy = false;
