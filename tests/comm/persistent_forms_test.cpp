@@ -122,6 +122,11 @@ void expect_same_results(const Call& call) {
       if (rank == kRoot && std::string(call.name) != "barrier" && std::string(call.name) != "bcast") {
         EXPECT_FALSE(plain.dst == untouched.dst);
       }
+      if (std::string(call.name) == "bcast") {
+        Buffers sent(kRoot);
+        sent.fill(turn);
+        EXPECT_TRUE(std::equal(sent.src.begin(), sent.src.begin() + kCount, plain.src.begin()));
+      }
     }
     ASSERT_TRUE(succeeds(uzip_request_free(&persistent)));
   });
