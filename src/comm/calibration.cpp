@@ -164,7 +164,10 @@ Status calibrate_before(CommunicatorHandle& handle, CollArgs& args, std::unique_
   if (!handle.comm->calibration_due(args)) return Status();
   UZIP_ASSIGN_OR_RETURN(const CalibrationVote* const vote, handle.comm->start_vote(true));
   handle.engine->wait(*vote->request, lock);
-  UZIP_RETURN_IF_ERROR(vote->request->status());
+  if (!vote->request->status().ok()) {
+    handle.comm->give_vote_up();
+    return vote->request->status();
+  }
   if (vote->least == std::byte{0}) return Status();
   lock.unlock();
   Result<Calibration> calibration = Measurement(handle).run();

@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kCachedPlans = 16;
 constexpr size_t kFirstCapacity = 64;  // calls in flight before the table grows
 constexpr size_t kPastCalls = 64;
+constexpr uint16_t kVoteStep = 0x9e37;  // odd, so that all numbers of votes differ in a digest
 
 /// Which host each rank is on, if that tells ranks apart: some share one, and there are several.
 std::vector<int> hosts_of(const Engine& engine, const std::vector<int>& processes) {
@@ -133,6 +134,7 @@ Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<Pr
   stamp.coll = static_cast<uint8_t>(args.kind == CallKind::kRecv ? CallKind::kSend : args.kind);
   stamp.op = op_in_stamp(args);
   stamp.plan = plan->plan.digest;
+  if (!is_point_to_point(args.kind)) stamp.plan = static_cast<uint16_t>(stamp.plan + kVoteStep * voted_);
   stamp.count = plan->plan.with_neighbors() ? 0 : args.count;  // which each rank has its own of
   if (args.kind == CallKind::kRecv) {
     receives_.push_back(&request);
@@ -174,6 +176,7 @@ Result<const CalibrationVote*> Communicator::start_vote(bool waits) {
   args.count = 1;
   UZIP_ASSIGN_OR_RETURN(vote->request, start(std::move(args)));
   votes_.push_back(std::move(vote));
+  ++voted_;
   return votes_.back().get();
 }
 

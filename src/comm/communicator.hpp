@@ -63,6 +63,8 @@ class Communicator {
   bool calibration_due(const CollArgs& args);
   /// The vote belongs to the communicator, which frees votes that are done when the next one starts.
   Result<const CalibrationVote*> start_vote(bool waits);
+  /// To be called when a vote failed and the call that it was for isn't started.
+  void give_vote_up() { ++voted_; }
   const std::shared_ptr<const Calibration>& calibration() const { return selector_.calibration(); }
   /// From now on for all collectives that this rank plans. At the same place among its calls on all ranks.
   void set_calibration(std::shared_ptr<const Calibration> calibration) { selector_.set_calibration(std::move(calibration)); }
@@ -132,6 +134,9 @@ class Communicator {
   Selector selector_;
   uint64_t large_calls_ = 0;  ///< since there has been need for a calibration
   std::vector<std::unique_ptr<CalibrationVote>> votes_;
+  /// Votes so far; part of every collective's stamp. Ranks of which only some took part in a vote, after which their calls
+  /// are numbered differently, never take one another's calls for the same.
+  uint16_t voted_ = 0;
   ScheduleCache schedules_;
   std::vector<std::shared_ptr<PreparedPlan>> plans_;  ///< of the last shapes of calls
   size_t next_plan_ = 0;                              ///< to be replaced next

@@ -179,6 +179,25 @@ TEST(Calibration, PersistentOperationsDoNotDependOnIt) {
   expect_the_same_everywhere(job);
 }
 
+/// A vote and the call after it have a number each, the other rank's short call has only one: so rank 0's second call and
+/// rank 1's third one have the same number and are alike, but are not the same.
+TEST(Calibration, CallsAfterAVoteOfSomeRanksAreNoMatch) {
+  ApiJob job(2, network());
+  job.run([&](int rank, uzip_comm_t comm) {
+    std::vector<float> in(kCount, 1), out(kCount);
+    const auto reduce_one = [&] { return uzip_allreduce(in.data(), out.data(), 1, UZIP_FP32, UZIP_SUM, comm); };
+    if (rank == 0) {
+      uzip_request_t large = UZIP_REQUEST_NULL;
+      ASSERT_TRUE(succeeds(uzip_iallreduce(in.data(), out.data(), kCount, UZIP_FP32, UZIP_SUM, comm, &large)));
+      EXPECT_EQ(uzip_wait(&large), UZIP_ERR_MISMATCH);
+    } else {
+      EXPECT_EQ(reduce_one(), UZIP_ERR_MISMATCH);
+      EXPECT_EQ(reduce_one(), UZIP_ERR_MISMATCH);
+    }
+    EXPECT_EQ(reduce_one(), UZIP_ERR_MISMATCH);
+  });
+}
+
 TEST(Calibration, IsInheritedBySplitCommunicators) {
   ApiJob job(4, network());
   job.run([&](int rank, uzip_comm_t comm) {
