@@ -15,8 +15,12 @@
 namespace uzip {
 namespace {
 
+/// Pieces of a message that become frames of their own, at most: each is two messages, numbered with 12 bits. Both ends
+/// know how many there are.
+constexpr size_t kMostPieces = 2048;
+
 std::vector<Slice> pieces_of(const Slice& whole, const std::vector<size_t>& lengths) {
-  if (lengths.empty()) return {whole};
+  if (lengths.empty() || lengths.size() > kMostPieces) return {whole};
   std::vector<Slice> pieces;
   for (size_t offset = whole.offset; size_t length : lengths) {
     pieces.push_back({whole.slot, offset, length});
