@@ -260,13 +260,14 @@ uint64_t PeerGroup::sent_elements(const PeerCall& call) const {
 
 int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
   if (broken_) return fail("GPU: the group of ranks has failed before");
-#if defined(__HIP__)
-  hipStreamCaptureStatus capturing;
-#else
-  cudaStreamCaptureStatus capturing;
-#endif
-  UZIP_CHECK(UZIP_GPU_RUNTIME(StreamIsCapturing)(stream, &capturing), "state of a stream");
-  if (capturing != UZIP_GPU_RUNTIME(StreamCaptureStatusNone))
+  // The others begin a call that is refused here, too, and this rank would take it for its next one.
+  const auto refused = [&](int failed) {
+    broken_ = true;
+    return failed;
+  };
+  bool capturing = false;
+  if (uzip_gpu_plugin()->is_capturing(stream, &capturing) != 0) return refused(kPeerFailed);
+  if (capturing)
     return answer(
         kPeerUnsupported,
         fail("GPU: a call between ranks can't be captured in a graph; start it on a stream "
@@ -274,9 +275,9 @@ int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
   const uint64_t next = last_ticket_ + 1;
   TicketWords& words = ticket_words(next);
   if (next > kMostTickets && words.done != next - kMostTickets)
-    return fail("GPU: %llu calls are at work; wait for some of them",
-                static_cast<unsigned long long>(kMostTickets));
-  words.fault = 0;
+    return refused(fail("GPU: %llu calls are at work; wait for some of them",
+                        static_cast<unsigned long long>(kMostTickets)));
+  if (words.fault != 0) return refused(fail("GPU: a call has failed that nobody has asked about yet"));
   last_ticket_ = next;
   const uint64_t sent_before = wire_bytes;
   const DeviceGuard guard(device_);
@@ -285,8 +286,8 @@ int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
                                                    : start_pipeline;
   // Calls come one after another, whatever streams they are on: so slots are given back in their
   // order, and free when a rank goes on to the next call.
-  UZIP_CHECK(UZIP_GPU_RUNTIME(StreamWaitEvent)(stream, last_call_, 0), "order of calls");
-  int failed = start_here(*this, call, stream, next);
+  int failed = check(UZIP_GPU_RUNTIME(StreamWaitEvent)(stream, last_call_, 0), "order of calls");
+  if (failed == 0) failed = start_here(*this, call, stream, next);
   if (failed == 0)
     failed = check(UZIP_GPU_RUNTIME(EventRecord)(last_call_, stream), "order of calls");
   // Part of the call may be at work, and the others wait for the rest.
