@@ -1,14 +1,9 @@
 // Small calls: one kernel on the caller's stream.
 #include "gpu/peer_group.hpp"
+#include "gpu/peer_kernels.hpp"
 #include "gpu/peer_small_kernel.hpp"
 
 #include "base/datatype.hpp"
-
-#if defined(__HIP__)
-#define UZIP_KERNEL_ARGUMENT
-#else
-#define UZIP_KERNEL_ARGUMENT __grid_constant__
-#endif
 
 namespace uzip::gpu {
 namespace {
@@ -20,30 +15,14 @@ __global__ void __launch_bounds__(kSmallThreads)
 }
 
 template <int kType>
-Error launch(const SmallArgs& args, unsigned blocks, Stream stream) {
-  small_kernel<kType><<<blocks, kSmallThreads, 0, stream>>>(args);
-  return take_error();
-}
-
-template <int kType>
-Error load() {
-  return load_kernel(small_kernel<kType>);
-}
-
-using Load = Error (*)();
-using Launch = Error (*)(const SmallArgs& args, unsigned blocks, Stream stream);
-
-// By type, in the order of uzip_dtype_t.
-constexpr Launch kLaunches[] = {
-    launch<UZIP_INT8>,  launch<UZIP_UINT8>,  launch<UZIP_INT32>,      launch<UZIP_UINT32>,
-    launch<UZIP_INT64>, launch<UZIP_UINT64>, launch<UZIP_FP16>,       launch<UZIP_BF16>,
-    launch<UZIP_FP32>,  launch<UZIP_FP64>,   launch<UZIP_FP8_E4M3FN>, launch<UZIP_FP8_E5M2>,
+struct SmallKernel {
+  static Error launch(const SmallArgs& args, unsigned blocks, Stream stream) {
+    small_kernel<kType><<<blocks, kSmallThreads, 0, stream>>>(args);
+    return take_error();
+  }
+  static Error load() { return load_kernel(small_kernel<kType>); }
 };
-constexpr Load kLoads[] = {
-    load<UZIP_INT8>,  load<UZIP_UINT8>,  load<UZIP_INT32>,      load<UZIP_UINT32>,
-    load<UZIP_INT64>, load<UZIP_UINT64>, load<UZIP_FP16>,       load<UZIP_BF16>,
-    load<UZIP_FP32>,  load<UZIP_FP64>,   load<UZIP_FP8_E4M3FN>, load<UZIP_FP8_E5M2>,
-};
+constexpr const auto& kKernels = kPeerKernels<SmallKernel, SmallArgs>;
 
 uint64_t bytes_of(const PeerCall& call) {
   return call.count * datatype_size(static_cast<DataType>(call.type));
@@ -72,7 +51,7 @@ void open_port(PeerGroup& group, const PeerCall& call, int rank, SmallPort* port
 }  // namespace
 
 int load_small_kernels() {
-  for (const Load load : kLoads) UZIP_CHECK(load(), "a kernel for small calls");
+  for (const auto& kernel : kKernels) UZIP_CHECK(kernel.load(), "a kernel for small calls");
   return 0;
 }
 
@@ -106,7 +85,7 @@ int start_small(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t 
   const auto blocks = static_cast<unsigned>(wanted < 1             ? 1
                                             : wanted < kMostBlocks ? wanted
                                                                    : kMostBlocks);
-  return check(kLaunches[call.type](args, blocks, stream), "start of a small call");
+  return check(kKernels[call.type].launch(args, blocks, stream), "start of a small call");
 }
 
 }  // namespace uzip::gpu

@@ -1,16 +1,11 @@
 // Calls by a store kernel, on the caller's stream.
 #include "gpu/peer_group.hpp"
+#include "gpu/peer_kernels.hpp"
 #include "gpu/peer_store_kernel.hpp"
 
 #include "base/datatype.hpp"
 
 #include <algorithm>
-
-#if defined(__HIP__)
-#define UZIP_KERNEL_ARGUMENT
-#else
-#define UZIP_KERNEL_ARGUMENT __grid_constant__
-#endif
 
 namespace uzip::gpu {
 namespace {
@@ -23,29 +18,14 @@ __global__ void __launch_bounds__(kStoreThreads)
 }
 
 template <int kType>
-Error launch(const StoreArgs& args, unsigned blocks, Stream stream) {
-  store_kernel<kType><<<blocks, kStoreThreads, 0, stream>>>(args);
-  return take_error();
-}
-template <int kType>
-Error load() {
-  return load_kernel(store_kernel<kType>);
-}
-
-using Load = Error (*)();
-using Launch = Error (*)(const StoreArgs& args, unsigned blocks, Stream stream);
-
-// By type, in the order of uzip_dtype_t.
-constexpr Launch kLaunches[] = {
-    launch<UZIP_INT8>,  launch<UZIP_UINT8>,  launch<UZIP_INT32>,      launch<UZIP_UINT32>,
-    launch<UZIP_INT64>, launch<UZIP_UINT64>, launch<UZIP_FP16>,       launch<UZIP_BF16>,
-    launch<UZIP_FP32>,  launch<UZIP_FP64>,   launch<UZIP_FP8_E4M3FN>, launch<UZIP_FP8_E5M2>,
+struct StoreKernel {
+  static Error launch(const StoreArgs& args, unsigned blocks, Stream stream) {
+    store_kernel<kType><<<blocks, kStoreThreads, 0, stream>>>(args);
+    return take_error();
+  }
+  static Error load() { return load_kernel(store_kernel<kType>); }
 };
-constexpr Load kLoads[] = {
-    load<UZIP_INT8>,  load<UZIP_UINT8>,  load<UZIP_INT32>,      load<UZIP_UINT32>,
-    load<UZIP_INT64>, load<UZIP_UINT64>, load<UZIP_FP16>,       load<UZIP_BF16>,
-    load<UZIP_FP32>,  load<UZIP_FP64>,   load<UZIP_FP8_E4M3FN>, load<UZIP_FP8_E5M2>,
-};
+constexpr const auto& kKernels = kPeerKernels<StoreKernel, StoreArgs>;
 
 bool scatters(PeerColl coll) {
   return coll == PeerColl::kAllreduce || coll == PeerColl::kReduceScatter;
@@ -94,7 +74,7 @@ void open_port(PeerGroup& group, const PeerCall& call, int rank, StoreArgs& args
 }  // namespace
 
 int load_store_kernels() {
-  for (const Load load : kLoads) UZIP_CHECK(load(), "a kernel between ranks");
+  for (const auto& kernel : kKernels) UZIP_CHECK(kernel.load(), "a kernel between ranks");
   return 0;
 }
 
@@ -156,7 +136,7 @@ int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t
   args.done = &group.ticket_words(ticket).done;
   args.fault = &group.ticket_words(ticket).fault;
   args.counter = group.counter(ticket);
-  return check(kLaunches[call.type](args, blocks, stream), "start of a call between ranks");
+  return check(kKernels[call.type].launch(args, blocks, stream), "start of a call between ranks");
 }
 
 }  // namespace uzip::gpu

@@ -8,8 +8,10 @@
 
 #if defined(__HIP__)
 #define UZIP_GPU_RUNTIME(name) hip##name
+#define UZIP_KERNEL_ARGUMENT
 #else
 #define UZIP_GPU_RUNTIME(name) cuda##name
+#define UZIP_KERNEL_ARGUMENT __grid_constant__
 #endif
 
 namespace uzip::gpu {

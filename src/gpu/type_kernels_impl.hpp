@@ -4,13 +4,8 @@
 #include "gpu/decode_kernel.hpp"
 #include "gpu/encode_kernel.hpp"
 #include "gpu/formats.hpp"
+#include "gpu/runtime.hpp"
 #include "gpu/type_kernels.hpp"
-
-#if defined(__HIP__)
-#define UZIP_KERNEL_ARGUMENT
-#else
-#define UZIP_KERNEL_ARGUMENT __grid_constant__
-#endif
 
 namespace uzip::gpu {
 
