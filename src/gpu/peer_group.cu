@@ -297,6 +297,20 @@ int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
   return failed;
 }
 
+CallEnd PeerGroup::call_end(uint64_t ticket) {
+  CallEnd end{};
+  for (int r = 0; r < ranks(); ++r)
+    end.given_up[r] = r == rank() ? &flags().given_up : &flags(r).given_up;
+  TicketWords& words = ticket_words(ticket);
+  end.ticket = ticket;
+  end.done = &words.done;
+  end.fault = &words.fault;
+  end.counter = counters_ + ticket % kMostTickets;
+  end.rank = static_cast<uint32_t>(rank());
+  end.ranks = static_cast<uint32_t>(ranks());
+  return end;
+}
+
 int PeerGroup::query(uint64_t ticket, bool* done) {
   const volatile TicketWords& words = ticket_words(ticket);
   *done = words.done >= ticket;
@@ -304,7 +318,7 @@ int PeerGroup::query(uint64_t ticket, bool* done) {
   const uint64_t fault = words.done == ticket ? words.fault : 0;
   if (fault != 0) broken_ = true;
   if (fault == kTimedOut)
-    return answer(kPeerTimedOut, fail("GPU: another rank did not answer in time"));
+    return answer(kPeerTimedOut, fail("GPU: another rank did not answer in time, or has given up"));
   if (given_up_) return fail("GPU: the call was given up");
   if (fault != 0)
     return answer(kPeerCorrupt,

@@ -5,6 +5,7 @@
 #include "gpu/peer_layout.hpp"
 #include "gpu/peer_plugin.hpp"
 #include "gpu/peer_runtime.hpp"
+#include "gpu/peer_words.hpp"
 #include "gpu/plugin.hpp"
 #include "gpu/plugin_error.hpp"
 
@@ -20,7 +21,6 @@ struct TicketWords {
   uint64_t done;   ///< the ticket
   uint64_t fault;  ///< a decode fault, or kTimedOut
 };
-inline constexpr uint64_t kTimedOut = ~uint64_t{0};
 
 /// A stream of the group, and the event that others wait for.
 struct WorkStream {
@@ -84,7 +84,8 @@ class PeerGroup {
   /// Of another rank.
   PeerFlags& flags(int rank) { return *reinterpret_cast<PeerFlags*>(lane(rank).region); }
   PeerFaults& faults() { return *reinterpret_cast<PeerFaults*>(region_ + PeerLayout::faults_at()); }
-  uint32_t* counter(uint64_t ticket) { return counters_ + ticket % kMostTickets; }
+  /// Of a call by one kernel.
+  CallEnd call_end(uint64_t ticket);
   TicketWords& ticket_words(uint64_t ticket) { return tickets_[ticket % kMostTickets]; }
 
   uint64_t wire_bytes = 0;  ///< that left in all calls

@@ -37,8 +37,10 @@ inline constexpr uint64_t kMostStoreTile = 32 << 10;
 struct PeerFlags {
   uint64_t ready[kMostPeerRanks][kMostDepth];   ///< pieces from a rank that are here
   uint64_t credit[kMostPeerRanks][kMostDepth];  ///< pieces from here that a rank is done with
-  /// Small messages that a rank is done with. This rank's own word: not 0 when calls are given up.
-  uint64_t small_credit[kMostPeerRanks];
+  uint64_t small_credit[kMostPeerRanks];        ///< small messages that a rank is done with
+  /// Not 0 when this rank's calls have failed. Whoever fails writes it on all ranks before anything
+  /// else that they may see, and every call looks at it when all that it took has come.
+  uint64_t given_up;
 };
 
 /// Behind the flags, written by this rank's own work.

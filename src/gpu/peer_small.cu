@@ -71,12 +71,7 @@ int start_small(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t 
   args.dst_stride = call.coll == PeerColl::kAllgather ? args.bytes : 0;
   args.average_over = call.average_over;
   args.deadline_ns = group.options().deadline_ns;
-  args.ticket = ticket;
-  args.done = &group.ticket_words(ticket).done;
-  args.fault = &group.ticket_words(ticket).fault;
-  args.counter = group.counter(ticket);
-  args.rank = static_cast<uint32_t>(group.rank());
-  args.ranks = static_cast<uint32_t>(group.ranks());
+  args.end = group.call_end(ticket);
   args.op = call.op;
   args.reduces = call.coll == PeerColl::kAllreduce || call.coll == PeerColl::kReduceScatter;
   const uint64_t units = (args.bytes + 7) / 8;

@@ -25,7 +25,7 @@ struct SmallPort {
 
 struct SmallArgs {
   SmallPort ports[kMostPeerRanks];
-  const uint64_t* credits;  ///< this rank's, by rank; its own: PeerFlags
+  const uint64_t* credits;  ///< this rank's, by rank
   const uint8_t* src;
   uint8_t* dst;
   uint64_t bytes;       ///< from each rank to each
@@ -33,12 +33,7 @@ struct SmallArgs {
   uint64_t dst_stride;  ///< between what comes from one rank and from the next
   uint64_t average_over;
   uint64_t deadline_ns;
-  uint64_t ticket;
-  uint64_t* done;  ///< in memory of the host
-  uint64_t* fault;
-  uint32_t* counter;  ///< of thread blocks that have ended; 0 before and after
-  uint32_t rank;
-  uint32_t ranks;
+  CallEnd end;
   uint32_t op;
   bool reduces;  ///< else dst + rank * dst_stride gets what comes from that rank
 };
@@ -77,34 +72,43 @@ class SmallExchange {
   static constexpr unsigned kElements = 8 / sizeof(Bits);
 
   UZIP_DEVICE explicit SmallExchange(const SmallArgs& args)
-      : args_(args), patience_(args.deadline_ns, args.credits + args.rank) {}
+      : args_(args),
+        rank_(args.end.rank),
+        ranks_(args.end.ranks),
+        patience_(args.deadline_ns, args.end.given_up[args.end.rank]) {}
 
   UZIP_DEVICE void run() {
-    wait_for_slots();
+    if (slots_are_free()) exchange();
+    const bool failed = sync_or(patience_.has_ended());
+    if (thread_index() == 0) end_call(args_.end, failed, [&] { give_back_slots(); });
+  }
+
+ private:
+  UZIP_DEVICE void exchange() {
     const uint64_t units = (args_.bytes + 7) / 8;
     const uint64_t first = static_cast<uint64_t>(block_index()) * kSmallThreads + thread_index();
     const uint64_t step = static_cast<uint64_t>(grid_size()) * kSmallThreads;
     for (uint64_t unit = first; unit < units; unit += step) send(unit);
     for (uint64_t unit = first; unit < units; unit += step)
       args_.reduces ? reduce(unit, std::make_index_sequence<kElements>{}) : take(unit);
-    finish();
   }
 
- private:
-  UZIP_DEVICE void wait_for_slots() {
+  /// False when the call has failed: then nothing may be stored.
+  UZIP_DEVICE bool slots_are_free() {
     const unsigned rank = thread_index();
-    if (rank < args_.ranks && args_.ports[rank].out != nullptr) {
+    if (rank == rank_) patience_.look();
+    if (rank < ranks_ && args_.ports[rank].out != nullptr) {
       const uint64_t sequence = args_.ports[rank].out_sequence;
       if (sequence > kSmallSlots)
         while (load_shared_word(args_.credits + rank) + kSmallSlots < sequence)
           if (patience_.is_over()) break;
     }
-    sync();
+    return !sync_or(patience_.has_ended());
   }
 
   UZIP_DEVICE void send(uint64_t unit) {
-    for (unsigned i = 1; i < args_.ranks; ++i) {
-      const unsigned rank = (args_.rank + i) % args_.ranks;
+    for (unsigned i = 1; i < ranks_; ++i) {
+      const unsigned rank = (rank_ + i) % ranks_;
       const SmallPort& port = args_.ports[rank];
       if (port.out == nullptr) continue;
       const uint2 data = load_unit(args_.src + rank * args_.src_stride, unit * 8, args_.bytes);
@@ -123,9 +127,9 @@ class SmallExchange {
   }
 
   UZIP_DEVICE void take(uint64_t unit) {
-    for (unsigned rank = 0; rank < args_.ranks; ++rank) {
+    for (unsigned rank = 0; rank < ranks_; ++rank) {
       uint8_t* const dst = args_.dst + rank * args_.dst_stride;
-      if (rank != args_.rank) {
+      if (rank != rank_) {
         if (args_.ports[rank].in != nullptr)
           store_unit(dst, unit * 8, args_.bytes, receive(rank, unit));
       } else if (args_.dst_stride != 0 && dst != args_.src) {
@@ -135,7 +139,7 @@ class SmallExchange {
   }
 
   UZIP_DEVICE uint2 value_of(unsigned rank, uint64_t unit) {
-    return rank == args_.rank
+    return rank == rank_
                ? load_unit(args_.src + rank * args_.src_stride, unit * 8, args_.bytes)
                : receive(rank, unit);
   }
@@ -149,7 +153,7 @@ class SmallExchange {
   UZIP_DEVICE void reduce(uint64_t unit, std::index_sequence<kIndex...>) {
     const uint2 first = value_of(0, unit);
     Accumulator accumulators[kElements] = {{args_.op, element(first, kIndex)}...};
-    for (unsigned rank = 1; rank < args_.ranks; ++rank) {
+    for (unsigned rank = 1; rank < ranks_; ++rank) {
       const uint2 next = value_of(rank, unit);
       (accumulators[kIndex].next(element(next, kIndex)), ...);
     }
@@ -162,21 +166,16 @@ class SmallExchange {
                make_uint2(static_cast<uint32_t>(all), static_cast<uint32_t>(all >> 32)));
   }
 
-  /// The last thread block to end says so to the ranks whose bytes were taken, and to the host.
-  UZIP_DEVICE void finish() {
-    if (patience_.has_ended()) store_for_all(args_.fault, ~uint64_t{0});
-    sync();
-    if (thread_index() != 0) return;
-    fence_for_all();
-    if (atomic_add(args_.counter, 1) + 1 != grid_size()) return;
-    *args_.counter = 0;
-    for (unsigned rank = 0; rank < args_.ranks; ++rank)
+  /// Says to the others that what they sent is taken.
+  UZIP_DEVICE void give_back_slots() const {
+    for (unsigned rank = 0; rank < ranks_; ++rank)
       if (args_.ports[rank].in != nullptr)
         store_for_all(args_.ports[rank].credit, args_.ports[rank].in_sequence);
-    store_for_all(args_.done, args_.ticket);
   }
 
   const SmallArgs& args_;
+  const uint32_t rank_;
+  const uint32_t ranks_;
   Patience patience_;
 };
 

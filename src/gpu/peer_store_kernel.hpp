@@ -52,8 +52,6 @@ struct StoreArgs {
   uint64_t tile_bytes;
   uint64_t slot_bytes;  ///< from one tile of a ring to the next
   uint32_t rounds;      ///< tiles of each block, some of them empty
-  uint32_t rank;
-  uint32_t ranks;
   uint32_t op;
   bool pushes;
   bool combines;
@@ -61,11 +59,7 @@ struct StoreArgs {
   bool reduces;
   uint64_t average_over;
   uint64_t deadline_ns;
-  const uint64_t* given_up;
-  uint64_t ticket;
-  uint64_t* done;  ///< in memory of the host
-  uint64_t* fault;
-  uint32_t* counter;  ///< of thread blocks that have ended; 0 before and after
+  CallEnd end;
 };
 
 /// Where the tiles of a step are, by rank.
@@ -124,15 +118,22 @@ class StoreExchange {
   static constexpr unsigned kReduceUnroll = sizeof(Bits) == 1 ? 2 : 4;
 
   UZIP_DEVICE explicit StoreExchange(const StoreArgs& args, StepTiles& tiles)
-      : args_(args), tiles_(tiles), patience_(args.deadline_ns, args.given_up) {}
+      : args_(args),
+        tiles_(tiles),
+        rank_(args.end.rank),
+        ranks_(args.end.ranks),
+        patience_(args.deadline_ns, args.end.given_up[args.end.rank]) {}
 
   UZIP_DEVICE void run() {
-    for (uint32_t i = 0; i < args_.rounds + 2; ++i) {
-      if (args_.pushes && i < args_.rounds) push(i);
-      if (args_.combines && i >= 1 && i - 1 < args_.rounds) combine(i - 1);
-      if (args_.pulls && i >= 2) pull(i - 2);
+    if (thread_index() == 0) patience_.look();
+    bool lasts = true;
+    for (uint32_t i = 0; lasts && i < args_.rounds + 2; ++i) {
+      if (args_.pushes && i < args_.rounds) lasts = push(i);
+      if (lasts && args_.combines && i >= 1 && i - 1 < args_.rounds) lasts = combine(i - 1);
+      if (lasts && args_.pulls && i >= 2) lasts = pull(i - 2);
     }
-    finish();
+    sync();
+    if (thread_index() == 0) end_call(args_.end, !lasts, [] {});
   }
 
  private:
@@ -162,7 +163,7 @@ class StoreExchange {
   template <class Action>
   UZIP_DEVICE void each_rank(Action action) {
     const unsigned rank = thread_index();
-    if (rank < args_.ranks && rank != args_.rank) action(args_.ports[rank], rank);
+    if (rank < ranks_ && rank != rank_) action(args_.ports[rank], rank);
   }
   UZIP_DEVICE void wait_for_room(const TileRing& ring, uint32_t round) {
     const uint64_t sequence = ring.sequence + round;
@@ -173,6 +174,9 @@ class StoreExchange {
     if (ring.tiles != nullptr)
       wait_for(ring.arrived + slot(ring, round), ring.sequence + round + 1);
   }
+  /// After waits, a barrier. False when one of them, of any thread, has ended without what it waited
+  /// for: then nothing may be stored or announced any more.
+  UZIP_DEVICE bool is_there() { return !sync_or(patience_.has_ended()); }
   /// After a barrier, so that it stands for what all threads have stored.
   UZIP_DEVICE void say(const TileRing& ring, uint64_t* words, uint32_t round) {
     if (ring.tiles == nullptr) return;
@@ -181,43 +185,47 @@ class StoreExchange {
 
   // ---- Steps -------------------------------------------------------------------------------------
 
-  UZIP_DEVICE void push(uint32_t round) {
+  // Each is false when the call has failed.
+
+  UZIP_DEVICE bool push(uint32_t round) {
     each_rank([&](const StorePort& port, unsigned rank) {
       tiles_.push[rank] = memory(port.push, round);
       wait_for_room(port.push, round);
     });
-    sync();
-    for (unsigned i = 1; i < args_.ranks; ++i) {
-      const unsigned rank = (args_.rank + i) % args_.ranks;
+    if (!is_there()) return false;
+    for (unsigned i = 1; i < ranks_; ++i) {
+      const unsigned rank = (rank_ + i) % ranks_;
       const StoreChunk part = tile(args_.chunks[rank], round);
       if (tiles_.push[rank] != nullptr)
         move(tiles_.push[rank], args_.src + part.begin, part.bytes, false);
     }
     sync();
     each_rank([&](const StorePort& port, unsigned) { say(port.push, port.push.arrived, round); });
+    return true;
   }
 
   /// This rank's chunk: reduces what arrived, or takes it, and shares the result, or what it has.
-  UZIP_DEVICE void combine(uint32_t round) {
+  UZIP_DEVICE bool combine(uint32_t round) {
     each_rank([&](const StorePort& port, unsigned rank) {
       tiles_.take[rank] = memory(port.take, round);
       tiles_.share[rank] = memory(port.share, round);
       wait_for_tile(port.take, round);
       wait_for_room(port.share, round);
     });
-    sync();
-    const StoreChunk part = tile({0, args_.chunks[args_.rank].bytes}, round);
+    if (!is_there()) return false;
+    const StoreChunk part = tile({0, args_.chunks[rank_].bytes}, round);
     args_.reduces ? reduce(part) : pass_on(part);
     sync();
     each_rank([&](const StorePort& port, unsigned) {
       say(port.take, port.take.returned, round);
       say(port.share, port.share.arrived, round);
     });
+    return true;
   }
 
   UZIP_DEVICE void pass_on(const StoreChunk& part) {
-    for (unsigned i = 1; i < args_.ranks; ++i) {
-      const unsigned rank = (args_.rank + i) % args_.ranks;
+    for (unsigned i = 1; i < ranks_; ++i) {
+      const unsigned rank = (rank_ + i) % ranks_;
       if (tiles_.share[rank] != nullptr)
         move(tiles_.share[rank], args_.own + part.begin, part.bytes, false);
       if (tiles_.take[rank] != nullptr)
@@ -228,14 +236,14 @@ class StoreExchange {
   }
 
   /// The others' chunks.
-  UZIP_DEVICE void pull(uint32_t round) {
+  UZIP_DEVICE bool pull(uint32_t round) {
     each_rank([&](const StorePort& port, unsigned rank) {
       tiles_.collect[rank] = memory(port.collect, round);
       wait_for_tile(port.collect, round);
     });
-    sync();
-    for (unsigned i = 1; i < args_.ranks; ++i) {
-      const unsigned rank = (args_.rank + i) % args_.ranks;
+    if (!is_there()) return false;
+    for (unsigned i = 1; i < ranks_; ++i) {
+      const unsigned rank = (rank_ + i) % ranks_;
       const StoreChunk part = tile(args_.chunks[rank], round);
       if (tiles_.collect[rank] != nullptr)
         move(args_.dst + part.begin, tiles_.collect[rank], part.bytes, true);
@@ -243,6 +251,7 @@ class StoreExchange {
     sync();
     each_rank(
         [&](const StorePort& port, unsigned) { say(port.collect, port.collect.returned, round); });
+    return true;
   }
 
   // ---- Bytes -------------------------------------------------------------------------------------
@@ -299,34 +308,34 @@ class StoreExchange {
   UZIP_DEVICE void reduce_units(uint64_t first, const uint8_t* own, uint8_t* result,
                                 std::index_sequence<kBatch...>) {
     const auto value_of = [&](unsigned rank, uint64_t unit) {
-      return rank == args_.rank
+      return rank == rank_
                  ? reinterpret_cast<const uint4*>(own)[unit]
                  : load_fresh(reinterpret_cast<const uint4*>(tiles_.take[rank]) + unit);
     };
     const uint4 operands[] = {value_of(0, first + kBatch * kStoreThreads)...};
     UnitAccumulator<Accumulator> sums[] = {{args_.op, operands[kBatch]}...};
-    for (unsigned rank = 1; rank < args_.ranks; ++rank) {
+    for (unsigned rank = 1; rank < ranks_; ++rank) {
       const uint4 next[] = {value_of(rank, first + kBatch * kStoreThreads)...};
       (sums[kBatch].next(next[kBatch]), ...);
     }
     const uint4 results[] = {sums[kBatch].result(args_.average_over)...};
     ((reinterpret_cast<uint4*>(result)[first + kBatch * kStoreThreads] = results[kBatch]), ...);
-    for (unsigned i = 1; i < args_.ranks; ++i) {
-      auto* const shared = reinterpret_cast<uint4*>(tiles_.share[(args_.rank + i) % args_.ranks]);
+    for (unsigned i = 1; i < ranks_; ++i) {
+      auto* const shared = reinterpret_cast<uint4*>(tiles_.share[(rank_ + i) % ranks_]);
       if (shared != nullptr) ((shared[first + kBatch * kStoreThreads] = results[kBatch]), ...);
     }
   }
 
   UZIP_DEVICE void reduce_element(uint64_t at, const uint8_t* own, uint8_t* result) {
     const auto value_of = [&](unsigned rank) {
-      return static_cast<Bits>(load_bits((rank == args_.rank ? own : tiles_.take[rank]) + at));
+      return static_cast<Bits>(load_bits((rank == rank_ ? own : tiles_.take[rank]) + at));
     };
     Accumulator accumulator(args_.op, value_of(0));
-    for (unsigned rank = 1; rank < args_.ranks; ++rank) accumulator.next(value_of(rank));
+    for (unsigned rank = 1; rank < ranks_; ++rank) accumulator.next(value_of(rank));
     const Bits bits = accumulator.result(args_.average_over);
     store_bits(result + at, bits);
-    for (unsigned i = 1; i < args_.ranks; ++i) {
-      uint8_t* const shared = tiles_.share[(args_.rank + i) % args_.ranks];
+    for (unsigned i = 1; i < ranks_; ++i) {
+      uint8_t* const shared = tiles_.share[(rank_ + i) % ranks_];
       if (shared != nullptr) store_bits(shared + at, bits);
     }
   }
@@ -343,19 +352,10 @@ class StoreExchange {
       dst[b] = static_cast<uint8_t>(static_cast<uint64_t>(bits) >> (8 * b));
   }
 
-  /// The last thread block says to the host that the call is done.
-  UZIP_DEVICE void finish() {
-    if (patience_.has_ended()) store_for_all(args_.fault, ~uint64_t{0});
-    sync();
-    if (thread_index() != 0) return;
-    fence_for_all();
-    if (atomic_add(args_.counter, 1) + 1 != grid_size()) return;
-    *args_.counter = 0;
-    store_for_all(args_.done, args_.ticket);
-  }
-
   const StoreArgs& args_;
   StepTiles& tiles_;
+  const uint32_t rank_;
+  const uint32_t ranks_;
   Patience patience_;
 };
 

@@ -122,8 +122,6 @@ int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t
   args.own = args.src + (scatters(call.coll) ? own : 0);
   if (call.coll != PeerColl::kSend && call.coll != PeerColl::kRecv)
     args.own_result = args.dst + (gathers(call.coll) ? own : 0);
-  args.rank = static_cast<uint32_t>(group.rank());
-  args.ranks = static_cast<uint32_t>(group.ranks());
   args.op = call.op;
   args.pushes = scatters(call.coll) || call.coll == PeerColl::kSend;
   args.combines = call.coll != PeerColl::kSend;
@@ -131,11 +129,7 @@ int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t
   args.reduces = scatters(call.coll);
   args.average_over = call.average_over;
   args.deadline_ns = group.options().deadline_ns;
-  args.given_up = &group.flags().small_credit[group.rank()];
-  args.ticket = ticket;
-  args.done = &group.ticket_words(ticket).done;
-  args.fault = &group.ticket_words(ticket).fault;
-  args.counter = group.counter(ticket);
+  args.end = group.call_end(ticket);
   return check(kKernels[call.type].launch(args, blocks, stream), "start of a call between ranks");
 }
 

@@ -2,11 +2,14 @@
 // platform.hpp for the kernels between ranks.
 #pragma once
 
+#include "gpu/peer_layout.hpp"
 #include "gpu/platform.hpp"
 
 namespace uzip::gpu {
 
-#if defined(__HIP__)
+#if defined(UZIP_GPU_EMULATED)
+// tests/gpu/emulator.hpp has defined all of this for the CPU.
+#elif defined(__HIP__)
 UZIP_DEVICE void store_flagged(uint4* place, uint2 data, uint32_t flag) {
   auto* const halves = reinterpret_cast<uint64_t*>(place);
   const uint64_t above = static_cast<uint64_t>(flag) << 32;
@@ -83,15 +86,20 @@ UZIP_DEVICE uint64_t device_time_ns() {
 /// Waits with an end: a rank that never answers must not keep a kernel.
 class Patience {
  public:
-  /// `given_up`: a word that is not 0 when the host has given the call up.
+  /// `given_up`: a word that is not 0 when the call has failed, see PeerFlags.
   UZIP_DEVICE Patience(uint64_t deadline_ns, const uint64_t* given_up)
       : deadline_ns_(deadline_ns), given_up_(given_up) {}
   UZIP_DEVICE bool is_over() {
     if (over_ || ++turns_ % 1024 != 0) return over_;
     const uint64_t now = device_time_ns();
     if (begin_ == 0) begin_ = now;
-    over_ = now - begin_ > deadline_ns_ || load_shared_word(given_up_) != 0;
+    if (now - begin_ > deadline_ns_) over_ = true;
+    look();
     return over_;
+  }
+  /// Ends at once if the call has failed already.
+  UZIP_DEVICE void look() {
+    if (load_shared_word(given_up_) != 0) over_ = true;
   }
   UZIP_DEVICE bool has_ended() const { return over_; }
 
@@ -102,5 +110,36 @@ class Patience {
   uint32_t turns_ = 0;
   bool over_ = false;
 };
+
+/// As the fault of a call: another rank did not answer, or has failed.
+inline constexpr uint64_t kTimedOut = ~uint64_t{0};
+
+/// How a call between ranks ends: the words to write.
+struct CallEnd {
+  uint64_t* given_up[kMostPeerRanks];  ///< of all ranks, see PeerFlags
+  uint64_t ticket;
+  uint64_t* done;  ///< in memory of the host
+  uint64_t* fault;
+  uint32_t* counter;  ///< of thread blocks that have ended; 0 before and after
+  uint32_t rank;
+  uint32_t ranks;
+};
+
+/// By one thread of each thread block when all others are done. `failed`: this block's waiting has
+/// ended; that is said to all ranks before anything that follows. The last block says that the call
+/// is done, and calls `announce` before if no rank has failed.
+template <class Announce>
+UZIP_DEVICE void end_call(const CallEnd& end, bool failed, const Announce& announce) {
+  if (failed)
+    for (unsigned rank = 0; rank < end.ranks; ++rank) store_for_all(end.given_up[rank], 1);
+  fence_for_all();
+  if (atomic_add(end.counter, 1) + 1 != grid_size()) return;
+  *end.counter = 0;
+  if (load_from_others(end.given_up[end.rank]) != 0)
+    store_for_all(end.fault, kTimedOut);
+  else
+    announce();
+  store_for_all(end.done, end.ticket);
+}
 
 }  // namespace uzip::gpu

@@ -1,5 +1,5 @@
 // Runs the kernels of src/gpu on the CPU, all thread blocks at a time, so that they are tested
-// where there is no GPU. Include it before any header of src/gpu, in one file of a program.
+// where there is no GPU. Include it before any header of src/gpu.
 //
 // Every thread is a fiber; it runs until a barrier, a shuffle, or a look at a word that other blocks
 // write, then the next one does. So a barrier that some threads miss is found, and results do not
@@ -48,8 +48,15 @@ class Emulator {
   /// Calls `kernel` for `blocks` blocks of `threads` threads each.
   void launch(unsigned blocks, unsigned threads, const std::function<void()>& kernel,
               bool backwards = false) {
+    launch_on(1, blocks, threads, kernel, backwards);
+  }
+  /// The same on several devices at a time, each with so many blocks; device() tells which.
+  void launch_on(unsigned devices, unsigned blocks_each, unsigned threads,
+                 const std::function<void()>& kernel, bool backwards = false) {
+    const unsigned blocks = devices * blocks_each;
     kernel_ = &kernel;
     grid_ = blocks;
+    blocks_each_ = blocks_each;
     threads_ = threads;
     fibers_.resize(std::max<size_t>(fibers_.size(), size_t{blocks} * threads));
     for (unsigned i = 0; i < blocks * threads; ++i) start(fibers_[i]);
@@ -58,8 +65,9 @@ class Emulator {
   }
 
   unsigned thread() const { return current_ % threads_; }
-  unsigned block() const { return current_ / threads_; }
-  unsigned grid() const { return grid_; }
+  unsigned block() const { return current_ / threads_ % blocks_each_; }
+  unsigned grid() const { return blocks_each_; }
+  unsigned device() const { return current_ / threads_ / blocks_each_; }
 
   /// Waits for all threads of a group of 32, or of the block; returns everybody's values.
   uint32_t exchange(uint32_t value, bool whole_block, unsigned from) {
@@ -157,6 +165,7 @@ class Emulator {
   ucontext_t scheduler_;
   unsigned current_ = 0;
   unsigned grid_ = 0;
+  unsigned blocks_each_ = 1;
   unsigned threads_ = 1;
 };
 
@@ -207,5 +216,24 @@ inline uint64_t load_shared_word(const uint64_t* place) {
   return *place;
 }
 inline void store_shared_word(uint64_t* place, uint64_t value) { *place = value; }
+
+// ---- Words between devices: peer_words.hpp --------------------------------------------------------
+
+inline void store_flagged(uint4* place, uint2 data, uint32_t flag) {
+  *place = {data.x, flag, data.y, flag};
+}
+inline uint4 load_flagged(const uint4* place) {
+  Emulator::get().pause();
+  return *place;
+}
+inline void store_for_all(uint64_t* place, uint64_t value) { *place = value; }
+inline uint64_t load_from_others(const uint64_t* place) { return load_shared_word(place); }
+inline uint4 load_fresh(const uint4* place) { return *place; }
+inline void fence_for_all() {}
+/// Each look at the time takes a microsecond.
+inline uint64_t device_time_ns() {
+  static uint64_t now = 0;
+  return now += 1000;
+}
 
 }  // namespace uzip::gpu
