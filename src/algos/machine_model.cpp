@@ -17,7 +17,7 @@ constexpr std::string_view kMagic = "uzip-cost-model";
 constexpr int kVersion = 1;
 
 /// What a number may be.
-enum class Range { kNotNegative, kPositive, kCount, kShare };
+enum class Range { kNotNegative, kPositive, kCount, kCountOrNone, kShare };
 
 template <class Section>
 struct Key {
@@ -29,6 +29,7 @@ struct Key {
 
 constexpr Key<MachineModel> kMachineKeys[] = {
     {"ranks_per_host", &MachineModel::ranks_per_host, Range::kCount, true},
+    {"ranks_per_socket", &MachineModel::ranks_per_socket, Range::kCountOrNone, false},
     {"cores_per_host", &MachineModel::cores_per_host, Range::kNotNegative, false},
     {"copy", &MachineModel::copy, Range::kPositive, true},
     {"reduce", &MachineModel::reduce, Range::kPositive, true},
@@ -53,6 +54,8 @@ constexpr Key<CodecModel> kCodecKeys[] = {
     {"decode", &CodecModel::decode, Range::kPositive, true},
 };
 
+constexpr std::string_view kPortOwners[] = {"rank", "socket", "host"};  // in the order of PortOwner
+
 const char* range_text(Range range) {
   switch (range) {
     case Range::kNotNegative:
@@ -61,6 +64,8 @@ const char* range_text(Range range) {
       return "a number above 0";
     case Range::kCount:
       return "a whole number, 1 or more";
+    case Range::kCountOrNone:
+      return "a whole number, 0 or more";
     case Range::kShare:
       return "a number from 0 to 1";
   }
@@ -72,7 +77,8 @@ bool within(Range range, double value) {
   if (!std::isfinite(value) || value < 0 || value > kMost) return false;
   if (range == Range::kPositive) return value > 0;
   if (range == Range::kShare) return value <= 1;
-  return range != Range::kCount || (value >= 1 && value == std::floor(value) && value <= 1e6);
+  if (range != Range::kCount && range != Range::kCountOrNone) return true;
+  return value >= (range == Range::kCount ? 1 : 0) && value == std::floor(value) && value <= 1e6;
 }
 
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -194,9 +200,13 @@ Status Parser::close_section() {
 
 Status Parser::open_link(const std::vector<std::string_view>& words) {
   UZIP_RETURN_IF_ERROR(close_section());
-  if (words.size() != 2 || (words[1] != "local" && words[1] != "remote"))
-    return fault("a link is 'link local' (between ranks of one host) or 'link remote'");
-  section_ = words[1] == "local" ? &model_.local : &model_.remote;
+  const std::string_view name = words.size() == 2 ? words[1] : std::string_view();
+  if (name == "local") section_ = &model_.local;
+  else if (name == "socket") section_ = &model_.socket;
+  else if (name == "remote") section_ = &model_.remote;
+  else
+    return fault("a link is 'link local' (between ranks of one socket), 'link socket' (between the sockets of one host) "
+                 "or 'link remote'");
   return Status();
 }
 
@@ -216,14 +226,15 @@ Status Parser::open_codec(const std::vector<std::string_view>& words) {
 }
 
 Status Parser::take_link_word(const std::vector<std::string_view>& words, LinkModel& link) {
-  if (words.size() == 2 && words[0] == "port" && (words[1] == "rank" || words[1] == "host")) {
-    link.port = words[1] == "rank" ? PortOwner::kRank : PortOwner::kHost;
+  const auto owner = std::find(std::begin(kPortOwners), std::end(kPortOwners), words.back());
+  if (words.size() == 2 && words[0] == "port" && owner != std::end(kPortOwners)) {
+    link.port = static_cast<PortOwner>(owner - std::begin(kPortOwners));
   } else if (words.size() == 2 && words[0] == "carrier" &&
              (words[1] == "wire" || words[1] == "receiver")) {
     link.carrier = words[1] == "wire" ? Carrier::kWire : Carrier::kReceiver;
   } else {
     return fault("'%s' takes %s", shown(words[0]).c_str(),
-                 words[0] == "port" ? "'rank' or 'host'" : "'wire' or 'receiver'");
+                 words[0] == "port" ? "'rank', 'socket' or 'host'" : "'wire' or 'receiver'");
   }
   return Status();
 }
@@ -264,6 +275,8 @@ Result<MachineModel> Parser::parse(std::string_view text) {
   UZIP_RETURN_IF_ERROR(close_section());
   if (model_.local.bandwidth == 0) return fault("the section 'link local' is missing");
   if (model_.remote.bandwidth == 0) return fault("the section 'link remote' is missing");
+  if ((model_.ranks_per_socket > 0) != (model_.socket.bandwidth > 0))
+    return fault("'ranks_per_socket' and the section 'link socket' go together; one of them is missing");
   return std::move(model_);
 }
 
@@ -272,7 +285,7 @@ void print_numbers(const Key<Section> (&keys)[n], const Section& section, const 
                    std::string& text) {
   for (const Key<Section>& key : keys) {
     char line[96];
-    std::snprintf(line, sizeof line, "%s%-14s %.6g\n", indent, key.name, section.*key.field);
+    std::snprintf(line, sizeof line, "%s%-16s %.6g\n", indent, key.name, section.*key.field);
     text += line;
   }
 }
@@ -280,9 +293,9 @@ void print_numbers(const Key<Section> (&keys)[n], const Section& section, const 
 void print_link(const char* name, const LinkModel& link, std::string& text) {
   text += std::string("\nlink ") + name + "\n";
   print_numbers(kLinkKeys, link, "  ", text);
-  text += std::string("  port           ") + (link.port == PortOwner::kRank ? "rank\n" : "host\n");
+  text += "  port             " + std::string(kPortOwners[static_cast<size_t>(link.port)]) + "\n";
   text +=
-      std::string("  carrier        ") + (link.carrier == Carrier::kWire ? "wire\n" : "receiver\n");
+      std::string("  carrier          ") + (link.carrier == Carrier::kWire ? "wire\n" : "receiver\n");
 }
 
 }  // namespace
@@ -300,9 +313,10 @@ Result<MachineModel> parse_machine_model(std::string_view text, const std::strin
 
 std::string print_machine_model(const MachineModel& model) {
   std::string text = std::string(kMagic) + " " + std::to_string(kVersion) + "\n";
-  if (!model.name.empty()) text += "name           " + model.name + "\n";
+  if (!model.name.empty()) text += "name             " + model.name + "\n";
   print_numbers(kMachineKeys, model, "", text);
   print_link("local", model.local, text);
+  if (model.ranks_per_socket > 0) print_link("socket", model.socket, text);
   print_link("remote", model.remote, text);
   for (const CodecModel& codec : model.codecs) {
     text += "\ncodec " + codec.codec + " " + datatype_info(codec.type).name + "\n";

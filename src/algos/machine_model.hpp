@@ -19,9 +19,13 @@ enum class Carrier : uint8_t {
 };
 
 /// Who shares the two directions of one port of a link.
-enum class PortOwner : uint8_t { kRank, kHost };
+enum class PortOwner : uint8_t { kRank, kSocket, kHost };
 
-/// One class of links: between ranks of one host, or between hosts. Seconds and bytes.
+/// Which link joins two ranks: that within a socket, that between the sockets of a host, or that between hosts.
+enum class Distance : uint8_t { kLocal, kSocket, kRemote };
+inline constexpr int kDistanceCount = 3;
+
+/// One class of links. Seconds and bytes.
 struct LinkModel {
   double latency = 0;    ///< from the sender's port to the receiver's
   double bandwidth = 0;  ///< of one direction of a port, bytes per second
@@ -47,6 +51,7 @@ struct CodecModel {
 struct MachineModel {
   std::string name;
   double ranks_per_host = 1;
+  double ranks_per_socket = 0;  ///< 0: hosts have one socket
   double cores_per_host =
       0;              ///< shared by the host's ranks, each of which uses one at a time; 0: enough
   double copy = 0;    ///< bytes per second of one core
@@ -57,9 +62,24 @@ struct MachineModel {
   double window = 0;  ///< rounds in flight; 0: as the library chooses
   double cache = 0;   ///< bytes of a host's last cache; 0: large enough
   double beyond = 1;  ///< how many times longer a core takes for bytes that are not in it
-  LinkModel local;    ///< between ranks of one host
+  LinkModel local;    ///< between ranks of one socket
+  LinkModel socket;   ///< between the sockets of one host, if ranks_per_socket says that there are several
   LinkModel remote;   ///< between hosts
   std::vector<CodecModel> codecs;
+
+  /// Ranks 0 to ranks_per_host - 1 are on the first host, and so on; likewise sockets within each host.
+  int host_of(int rank) const { return rank / static_cast<int>(ranks_per_host); }
+  int socket_of(int rank) const {
+    if (ranks_per_socket < 1) return 0;
+    return rank % static_cast<int>(ranks_per_host) / static_cast<int>(ranks_per_socket);
+  }
+  Distance distance(int a, int b) const {
+    if (host_of(a) != host_of(b)) return Distance::kRemote;
+    return socket_of(a) != socket_of(b) ? Distance::kSocket : Distance::kLocal;
+  }
+  const LinkModel& link(Distance distance) const {
+    return distance == Distance::kRemote ? remote : distance == Distance::kSocket ? socket : local;
+  }
 
   const CodecModel* find_codec(std::string_view codec, DataType type) const;
 };

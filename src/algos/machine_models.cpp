@@ -30,11 +30,16 @@ namespace {
   "link local\n  latency 0.3e-6\n  bandwidth 9e9\n  message 0.3e-6\n  byte 0.1e-9\n" \
   "  fetch 8192\n  carrier receiver\n"
 
+// A core reads the other socket's memory at 7e9, all cores of a socket together at `bandwidth`.
+#define UZIP_SOCKETS                                                                   \
+  "link socket\n  latency 0.5e-6\n  bandwidth 40e9\n  message 0.3e-6\n  byte 0.143e-9\n" \
+  "  fetch 8192\n  carrier receiver\n  port socket\n"
+
 // An adapter that moves bytes by itself; `bandwidth` is what remains of the line's rate.
 #define UZIP_RDMA(latency, bandwidth)                          \
   "link remote\n  latency " latency "\n  bandwidth " bandwidth \
   "\n  message 0.4e-6\n"                                       \
-  "  byte 0\n  fetch 32768\n  port rank\n"
+  "  byte 0\n  fetch 32768\n"
 
 #define UZIP_MODEL(name, rest) "uzip-cost-model 1\nname " name "\n" rest
 
@@ -55,6 +60,9 @@ constexpr NamedModel kModels[] = {
     {"rdma400", "hosts with one rank each, 400 Gb/s",
      UZIP_MODEL("rdma400",
                 UZIP_CPU_RANKS("1") UZIP_SHARED_MEMORY UZIP_RDMA("2e-6", "47e9") UZIP_CPU_CODECS)},
+    {"numa100", "hosts of two sockets with 8 ranks each, 100 Gb/s for each host",
+     UZIP_MODEL("numa100", UZIP_CPU_RANKS("16") "ranks_per_socket 8\n" UZIP_SHARED_MEMORY UZIP_SOCKETS
+                               UZIP_RDMA("2e-6", "11.8e9") "  port host\n" UZIP_CPU_CODECS)},
     {"nvlink", "hosts of 8 GPUs that NVLink joins, each GPU with 400 Gb/s to other hosts",
      UZIP_MODEL("nvlink",
                 "ranks_per_host 8\ncopy 2e12\nreduce 3.5e12\nstep 4e-6\ncall 8e-6\n"

@@ -68,7 +68,7 @@ class Engine {
   const SimulatedStep& step(At at) const {
     return programs_.kinds[call_.rounds[at.round]][at.rank].steps[at.step];
   }
-  const LinkModel& link(At at) const { return step(at).remote ? machine_.remote : machine_.local; }
+  const LinkModel& link(At at) const { return machine_.link(step(at).distance); }
   bool is_fetched(At at) const { return link(at).fetch > 0 && step(at).bytes >= link(at).fetch; }
   At partner(At at) const { return {step(at).partner_rank, at.round, step(at).partner_step}; }
   Round& round(At at);
@@ -80,6 +80,7 @@ class Engine {
   void give_core(uint32_t rank);
   void start_work(uint32_t rank);
   void handle(const Event& event);
+  double time_in_port(At recv);
   void core_done(At at);
   void fetch(At recv);
   void transmit(At send, double from);
@@ -92,8 +93,7 @@ class Engine {
   std::vector<TraceEvent>* trace_;
   std::vector<Rank> ranks_;
   std::vector<Host> hosts_;
-  std::vector<Port> local_ports_;
-  std::vector<Port> remote_ports_;
+  std::vector<Port> ports_[kDistanceCount];
   std::vector<std::unique_ptr<Round>> rounds_;  // by round and rank
   std::priority_queue<Event> events_;
   uint64_t made_ = 0;
@@ -111,8 +111,7 @@ Engine::Engine(const CallModel& call, const MachineModel& machine,
   ranks_.resize(ranks);
   hosts_.assign((ranks + host - 1) / host,
                 {machine.cores_per_host > 0 ? machine.cores_per_host : 1e9, {}});
-  local_ports_.resize(ranks);
-  remote_ports_.resize(ranks);
+  for (std::vector<Port>& ports : ports_) ports.resize(ranks);
   rounds_.resize(ranks * call.rounds.size());
   unfinished_ = ranks * call.rounds.size();
   prediction_.ranks = call.kinds[0].shape.size;
@@ -133,9 +132,12 @@ Engine::Round& Engine::round(At at) {
 }
 
 Engine::Port& Engine::port(At at, uint32_t rank) {
-  std::vector<Port>& ports = step(at).remote ? remote_ports_ : local_ports_;
-  const uint32_t host = static_cast<uint32_t>(programs_.host);
-  return ports[link(at).port == PortOwner::kHost ? rank / host : rank];
+  // A port that is shared is that of the first rank.
+  const auto host = static_cast<uint32_t>(machine_.ranks_per_host), socket = static_cast<uint32_t>(machine_.ranks_per_socket);
+  const PortOwner owner = link(at).port;
+  if (owner == PortOwner::kHost) rank -= rank % host;
+  if (owner == PortOwner::kSocket) rank -= socket > 0 ? rank % host % socket : rank % host;
+  return ports_[static_cast<size_t>(step(at).distance)][rank];
 }
 
 void Engine::record(TraceEvent::Lane lane, At at, double begin, double end) {
@@ -191,10 +193,22 @@ void Engine::start_work(uint32_t number) {
   std::deque<At>& queue = rank.messages.empty() ? rank.work : rank.messages;
   const At at = queue.front();
   queue.pop_front();
-  const double duration = step(at).core;
+  const double duration = std::max(step(at).core, time_in_port(at));
   prediction_.loads[number].core += duration;
   if (duration > 0) record(TraceEvent::Lane::kCore, at, now_, now_ + duration);
   post(now_ + duration, Event::Kind::kCoreDone, at);
+}
+
+// A body that the receiver's core reads through a port that it shares: how long until the port has passed it.
+double Engine::time_in_port(At recv) {
+  const LinkModel& wire = link(recv);
+  if (step(recv).verb != Verb::kRecv || !is_fetched(recv) || wire.carrier != Carrier::kReceiver || wire.port == PortOwner::kRank)
+    return 0;
+  Port& out = port(recv, partner(recv).rank);
+  Port& in = port(recv, recv.rank);
+  const double begin = std::max({now_, out.out_free, in.in_free});
+  out.out_free = in.in_free = begin + step(recv).bytes / wire.bandwidth;
+  return in.in_free - now_;
 }
 
 void Engine::core_done(At at) {

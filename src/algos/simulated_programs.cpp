@@ -34,7 +34,7 @@ class Compiler {
   SimulatedProgram translate(const Schedule& schedule, int rank, Receives& receives);
   double message_bytes(const Step& step) const;
   double slowdown(const Step& step) const;
-  double core_time(const Step& step, bool remote) const;
+  double core_time(const Step& step, Distance distance) const;
   Status connect(std::vector<SimulatedProgram>& programs);
 
   const CallModel& call_;
@@ -80,7 +80,7 @@ double Compiler::slowdown(const Step& step) const {
   return slices > 0 ? 1 + (slowdown_ - 1) * callers / slices : 1;
 }
 
-double Compiler::core_time(const Step& step, bool remote) const {
+double Compiler::core_time(const Step& step, Distance distance) const {
   const double slower = slowdown(step);
   const auto bytes = [&](const Slice& slice) {
     return slower * static_cast<double>(slice.length * datatype_size(call_.type));
@@ -88,11 +88,12 @@ double Compiler::core_time(const Step& step, bool remote) const {
   switch (step.verb) {
     case Verb::kSend:
     case Verb::kRecv: {
-      const LinkModel& link = remote ? machine_.remote : machine_.local;
+      const LinkModel& link = machine_.link(distance);
       const double body = message_bytes(step);
       const bool fetched = link.fetch > 0 && body >= link.fetch;
       if (fetched && link.carrier == Carrier::kReceiver)
-        return link.message + (step.verb == Verb::kRecv ? slower * body / link.bandwidth : 0);
+        return link.message +
+               (step.verb == Verb::kRecv ? std::max(slower * body / link.bandwidth, body * link.byte_cpu) : 0);
       return link.message + body * link.byte_cpu;
     }
     case Verb::kCopy:
@@ -124,13 +125,13 @@ SimulatedProgram Compiler::translate(const Schedule& schedule, int rank, Receive
     const bool message = step.peer >= 0;
     SimulatedStep made{};
     made.verb = step.verb;
-    made.remote = message && step.peer / host_ != rank / host_;
+    made.distance = message ? machine_.distance(rank, step.peer) : Distance::kLocal;
     made.waits_for = static_cast<uint32_t>(step.depends_on.size());
     made.dependents_begin = static_cast<uint32_t>(program.dependents.size());
     program.dependents.insert(program.dependents.end(), schedule.dependents[i].begin(),
                               schedule.dependents[i].end());
     made.dependents_end = static_cast<uint32_t>(program.dependents.size());
-    made.core = core_time(step, made.remote);
+    made.core = core_time(step, made.distance);
     made.bytes = message ? message_bytes(step) : 0;
     if (step.verb == Verb::kRecv) receives.emplace(receive_key(step.peer, step.message), i);
     ends.emplace_back(step.peer, step.message);

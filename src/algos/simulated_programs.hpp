@@ -10,7 +10,7 @@ namespace uzip {
 /// A step: what it costs, and what comes after it.
 struct SimulatedStep {
   Verb verb;
-  bool remote;            ///< a message to or from another host
+  Distance distance;      ///< a message: of its two ends
   uint32_t partner_rank;  ///< a message: the other end, by its place among the simulated ranks
   uint32_t partner_step;
   uint32_t waits_for;  ///< number of steps before it

@@ -54,8 +54,23 @@ TEST(MachineModel, IsRead) {
   EXPECT_EQ(model->find_codec("lev", UZIP_FP32), nullptr);
 }
 
+const std::string kSockets = replaced(replaced(kSmall, "copy", "ranks_per_socket 1\ncopy"), "link remote",
+                                      "link socket\n  latency 6e-7\n  bandwidth 4e10\n  port socket\nlink remote");
+
+TEST(MachineModel, SaysWhichLinkJoinsTwoRanks) {
+  const Result<MachineModel> one = parse_machine_model(kSmall, "file");
+  const Result<MachineModel> two = parse_machine_model(kSockets, "file");
+  ASSERT_TRUE(one.ok() && two.ok()) << one.status().message() << two.status().message();
+  EXPECT_EQ(one->distance(0, 1), Distance::kLocal);
+  EXPECT_EQ(two->distance(0, 1), Distance::kSocket);
+  EXPECT_EQ(two->distance(2, 2), Distance::kLocal);
+  for (const MachineModel* model : {&*one, &*two}) EXPECT_EQ(model->distance(1, 2), Distance::kRemote);
+  EXPECT_EQ(two->socket.port, PortOwner::kSocket);
+  EXPECT_EQ(two->link(Distance::kSocket).bandwidth, 4e10);
+}
+
 TEST(MachineModel, IsWrittenAsItIsRead) {
-  const Result<MachineModel> model = parse_machine_model(kSmall, "file");
+  const Result<MachineModel> model = parse_machine_model(kSockets, "file");
   ASSERT_TRUE(model.ok());
   const std::string text = print_machine_model(*model);
   const Result<MachineModel> again = parse_machine_model(text, "again");
@@ -79,7 +94,7 @@ TEST(MachineModel, FaultsNameTheLine) {
   expect_fault(replaced(kSmall, "bandwidth", "bandwith"),
                "file:9: 'bandwith' is no key of a link; the nearest is bandwidth");
   expect_fault(replaced(kSmall, "  port host", "  prot host"), "the nearest is port");
-  expect_fault(replaced(kSmall, "  port host", "  port hots"), "'port' takes 'rank' or 'host'");
+  expect_fault(replaced(kSmall, "  port host", "  port hots"), "'port' takes 'rank', 'socket' or 'host'");
   expect_fault(replaced(kSmall, "  ratio 0.68", "  ratio -1"),
                "file:16: 'ratio' takes a number above 0, not '-1'");
   expect_fault(replaced(kSmall, "  plain 0.5", "  plain 2"), "a number from 0 to 1, not '2'");
@@ -98,6 +113,9 @@ TEST(MachineModel, FaultsNameTheLine) {
   expect_fault(replaced(kSmall, "  decode 1.2e10\n", ""), "'decode' is missing in the codec");
   expect_fault(kSmall.substr(0, kSmall.find("link remote")),
                "the section 'link remote' is missing");
+  expect_fault(replaced(kSockets, "ranks_per_socket 1\n", ""), "'ranks_per_socket' and the section 'link socket' go");
+  expect_fault(replaced(kSmall, "copy", "ranks_per_socket 2\ncopy"), "'ranks_per_socket' and the section 'link socket' go");
+  expect_fault(replaced(kSockets, "socket 1", "socket 1.5"), "a whole number, 0 or more");
   expect_fault(std::string("uzip-cost-model 1\n\x01\xff\0 1\n", 23), "is no key of the machine");
 }
 

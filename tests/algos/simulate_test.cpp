@@ -109,6 +109,27 @@ TEST(Simulate, HostsShareTheirPort) {
                    2 * (kLatency + 2 * 4 * 1000 / kReduce) + wire_time(1000) + 2 * wire_time(1000));
 }
 
+TEST(Simulate, SocketsShareTheirPort) {
+  MachineModel machine = ideal();
+  machine.ranks_per_host = 4;
+  machine.ranks_per_socket = 2;
+  machine.socket = machine.local;
+  machine.socket.port = PortOwner::kSocket;
+  // Recursive doubling: the first hop is within sockets, the second between them, two ranks at a time.
+  const double reductions = 2 * 2 * 4 * 1000 / kReduce;
+  EXPECT_SAME_TIME(seconds(Coll::kAllreduce, "recursive_doubling", 4, 1000, machine),
+                   2 * kLatency + reductions + wire_time(1000) + 2 * wire_time(1000));
+  // A core that reads the other socket's memory waits for its turn at the port, and is not faster than it can be.
+  machine.socket.carrier = Carrier::kReceiver;
+  machine.socket.fetch = 1000;
+  machine.socket.latency = 0;
+  EXPECT_SAME_TIME(seconds(Coll::kAllreduce, "recursive_doubling", 4, 1000, machine),
+                   kLatency + reductions + wire_time(1000) + 2 * wire_time(1000));
+  machine.socket.byte_cpu = 3 / kBandwidth;
+  EXPECT_SAME_TIME(seconds(Coll::kAllreduce, "recursive_doubling", 4, 1000, machine),
+                   kLatency + reductions + wire_time(1000) + 3 * wire_time(1000));
+}
+
 TEST(Simulate, RanksShareTheirHostsCores) {
   MachineModel machine = ideal();
   machine.ranks_per_host = 4;
