@@ -103,6 +103,27 @@ struct SmallFloat {
 };
 
 #if defined(__AVX512BW__)
+// bfloat16 on processors with AVX512_BF16, which the target's other features don't promise: ask runs_here(). Their
+// instruction flushes denormals and keeps the payload of NaNs, so a vector that has any goes the other way.
+struct NativeBfloat16 : Bfloat16 {
+  static bool runs_here() { return __builtin_cpu_supports("avx512bf16") != 0; }
+  [[gnu::noinline, gnu::cold]] static Words round_any(Floats low, Floats high) {
+    const Floats parts[] = {low, high};
+    return Bfloat16::round(parts);
+  }
+  static UZIP_INLINE Words round(const Floats* parts) {
+    constexpr int kDenormalOrNan = 0xa1;
+    const __mmask16 low = _mm512_fpclass_ps_mask(__m512(parts[0]), kDenormalOrNan);
+    const __mmask16 high = _mm512_fpclass_ps_mask(__m512(parts[1]), kDenormalOrNan);
+    if (__builtin_expect(_kortestz_mask16_u8(low, high) == 0, 0)) return round_any(parts[0], parts[1]);
+    __m512i halves;  // those of parts[0], then those of parts[1]
+    asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(halves) : "v"(parts[1]), "v"(parts[0]));
+    const __m512i in_turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                              21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    return Words(_mm512_permutexvar_epi16(in_turns, halves));
+  }
+};
+
 // The instructions round as SmallFloat does and ignore flush-to-zero.
 struct Binary16 {
   static constexpr int kParts = 2;

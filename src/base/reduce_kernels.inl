@@ -106,6 +106,15 @@ void reduce_bytes(void* dst, const void* const* source_list, size_t source_count
   store(out + last, last_words);
 }
 
+#if defined(__AVX512BW__)
+template <class Combine, bool kDivide = false>
+void reduce_bf16(void* dst, const void* const* source_list, size_t source_count, size_t bytes, size_t average_over) {
+  const ReduceKernel kernel = NativeBfloat16::runs_here() ? reduce_bytes<FloatStep<NativeBfloat16, Combine, kDivide>>
+                                                          : reduce_bytes<FloatStep<Bfloat16, Combine, kDivide>>;
+  kernel(dst, source_list, source_count, bytes, average_over);
+}
+#endif
+
 // ---- The table -------------------------------------------------------------------------------------
 
 struct Row {
@@ -152,6 +161,11 @@ constexpr ReduceKernels make_table() {
   set(UZIP_UINT64, integer_row<uint64_t, uint64_t>());
   set(UZIP_FP16, float_row<Binary16, int16_t, 0x7c00, 0x7e00>());
   set(UZIP_BF16, float_row<Bfloat16, int16_t, 0x7f80, 0x7fc0>());
+#if defined(__AVX512BW__)
+  table.kernels[UZIP_BF16][UZIP_SUM] = reduce_bf16<Add>;
+  table.kernels[UZIP_BF16][UZIP_PROD] = reduce_bf16<Multiply>;
+  table.kernels[UZIP_BF16][UZIP_AVG] = reduce_bf16<Add, true>;
+#endif
   set(UZIP_FP32, float_row<Binary32, int32_t, 0x7f800000, 0x7fc00000>());
   set(UZIP_FP64,
       row<DoubleStep<Add>, DoubleStep<Multiply>, OrderStep<int64_t, kInfinity64, kNan64, Lesser>,

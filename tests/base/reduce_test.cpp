@@ -69,8 +69,17 @@ std::vector<uint64_t> special_floats(DataType type) {
   return list;
 }
 
-// Element i of the s-th source: any bits, special values, and values of similar size that cancel
-// and round.
+// A value of about 1, of either sign: such values cancel and round.
+uint64_t ordinary_float(DataType type, std::mt19937_64& random) {
+  const reference::Format format = reference::format_of(type);
+  const uint64_t bias = (uint64_t{1} << (format.exponent_bits - 1)) - 1;
+  const uint64_t mantissa = random() & ((uint64_t{1} << format.mantissa_bits) - 1);
+  const uint64_t sign = random() & 1;
+  return sign << (format.exponent_bits + format.mantissa_bits) |
+         (bias - 2 + random() % 5) << format.mantissa_bits | mantissa;
+}
+
+// Element i of the s-th source: any bits, special values, and ordinary ones.
 uint64_t test_element(DataType type, std::mt19937_64& random) {
   const uint64_t draw = random();
   if (draw % 4 == 0) return random();
@@ -79,13 +88,7 @@ uint64_t test_element(DataType type, std::mt19937_64& random) {
                                                     : special_integers(reference::size_of(type));
     return specials[random() % specials.size()];
   }
-  if (!reference::is_float(type)) return random() % 1000;
-  const reference::Format format = reference::format_of(type);
-  const uint64_t bias = (uint64_t{1} << (format.exponent_bits - 1)) - 1;
-  const uint64_t mantissa = random() & ((uint64_t{1} << format.mantissa_bits) - 1);
-  const uint64_t sign = random() & 1;
-  return sign << (format.exponent_bits + format.mantissa_bits) |
-         (bias - 2 + random() % 5) << format.mantissa_bits | mantissa;
+  return reference::is_float(type) ? ordinary_float(type, random) : random() % 1000;
 }
 
 // An array of elements that starts `misalignment` bytes after a multiple of 64, between guard
@@ -303,6 +306,30 @@ TEST_P(ReduceTest, RandomPairsOfSixteenBitFloatsRoundToNearestEven) {
   for (DataType type : {UZIP_FP16, UZIP_BF16}) {
     for (ReduceOp op : {UZIP_SUM, UZIP_PROD}) {
       ASSERT_EQ(run_case(make_case(op, type, 2, 200000, 0, 6), 200000, 0, 0), "");
+    }
+  }
+}
+
+// What needs care in one element must not change its neighbours, nor be lost among them: a kernel may treat vectors
+// without denormals and NaNs differently.
+TEST_P(ReduceTest, RunsOfOrdinarySixteenBitFloatsAndOneOther) {
+  std::mt19937_64 random(11);
+  for (DataType type : {UZIP_FP16, UZIP_BF16}) {
+    const auto specials = special_floats(type);
+    for (ReduceOp op : {UZIP_SUM, UZIP_PROD, UZIP_AVG}) {
+      for (size_t source_count : {2, 3}) {
+        Case made{op, type, op == UZIP_AVG ? source_count : 0, {}, {}};
+        made.sources.resize(source_count);
+        for (size_t i = 0; i < 64 * 600; ++i) {
+          std::vector<uint64_t> operands;
+          for (size_t s = 0; s < source_count; ++s) operands.push_back(ordinary_float(type, random));
+          const size_t run = i / 64;
+          if (run % 3 == 0 && i % 64 == run / 3 % 64) operands[run % source_count] = specials[run / 3 % specials.size()];
+          for (size_t s = 0; s < source_count; ++s) made.sources[s].push_back(operands[s]);
+          made.expected.push_back(reference::reduce(op, type, operands, made.average_over));
+        }
+        ASSERT_EQ(run_case(made, made.expected.size(), 0, 0), "");
+      }
     }
   }
 }

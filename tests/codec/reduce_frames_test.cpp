@@ -2,11 +2,14 @@
 #include "codec/reduce_frames.hpp"
 
 #include "base/cpu.hpp"
+#include "codec/block.hpp"
 #include "codec/codec_harness.hpp"
+#include "codec/cpu/kernels.hpp"
 #include "codec/samples.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cfenv>
 #include <random>
@@ -26,11 +29,12 @@ struct Inputs {
       frames.push_back(harness.encode(type, kCodecLevels[rank % 3], elements.back()));
     }
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      if (rank == 1)
-        operands.push_back({elements[rank].data(), nullptr, {}, {}});
-      else
-        operands.push_back({nullptr, &frames[rank].header, frames[rank].plain, frames[rank].coded});
+      operands.push_back({elements[rank].data(), nullptr, {}, {}});
+      if (rank != 1) take_frame(rank);
     }
+  }
+  void take_frame(size_t rank) {
+    operands[rank] = {nullptr, &frames[rank].header, frames[rank].plain, frames[rank].coded};
   }
   std::vector<const void*> sources() const {
     std::vector<const void*> result;
@@ -74,12 +78,11 @@ TEST(ReduceFrames, AddsAsReduceDoes) {
   for (DataType type : {UZIP_BF16, UZIP_FP16, UZIP_FP32, UZIP_FP64}) {
     const size_t size = datatype_size(type);
     for (SampleKind kind : {SampleKind::kGaussian, SampleKind::kSpecials}) {
-      for (size_t place : {size_t{0}, size_t{1}, size_t{3}}) {
-        Inputs inputs(harness, type, kind, count, 4);
-        for (size_t i = 0; i < 4; ++i)
+      for (const auto& [ranks, place] : {std::pair{4u, 0u}, {4u, 1u}, {4u, 3u}, {2u, 0u}, {2u, 1u}}) {
+        Inputs inputs(harness, type, kind, count, ranks);
+        for (uint32_t i = 0; i < ranks; ++i)
           if (i != place) inputs.operands[i] = {inputs.elements[i].data(), nullptr, {}, {}};
-        inputs.operands[place] = {nullptr, &inputs.frames[place].header, inputs.frames[place].plain,
-                                  inputs.frames[place].coded};
+        inputs.take_frame(place);
         std::vector<std::byte> work(reduce_frames_bytes(type, 1));
         std::vector<uint8_t> expected(count * size);
         for (CpuTarget target : available_cpu_targets()) {
@@ -98,6 +101,36 @@ TEST(ReduceFrames, AddsAsReduceDoes) {
         ASSERT_TRUE(set_cpu_target("auto").ok());
       }
     }
+  }
+}
+
+/// Where there are kernels that add what they decode, the frame's values are not put into `work`.
+TEST(ReduceFrames, KernelsAddWhatTheyDecode) {
+  CodecScratch scratch;
+  CodecHarness harness(*find_codec("lev"));
+  const size_t count = size_t{1} << 14;
+  size_t adding = 0;
+  for (DataType type : {UZIP_BF16, UZIP_FP16, UZIP_FP32, UZIP_FP64, UZIP_FP8_E4M3FN, UZIP_FP8_E5M2}) {
+    Inputs inputs(harness, type, SampleKind::kGaussian, count, 2);
+    ASSERT_NE(inputs.frames[0].header.codec, kCodecRaw);
+    const size_t room = kMaxBlockValues * datatype_size(type);
+    std::vector<uint8_t> result(count * datatype_size(type));
+    for (CpuTarget target : available_cpu_targets()) {
+      ASSERT_TRUE(set_cpu_target(cpu_target_name(target)).ok());
+      for (ReduceOp op : {UZIP_SUM, UZIP_MAX}) {
+        std::vector<std::byte> work(reduce_frames_bytes(type, 1), std::byte{0xa5});
+        ASSERT_TRUE(reduce_frames(op, type, result.data(), inputs.operands, count, 0, work, scratch).ok());
+        const auto written = static_cast<size_t>(
+            std::count_if(work.end() - static_cast<std::ptrdiff_t>(room), work.end(), [](std::byte b) { return b != std::byte{0xa5}; }));
+        const bool adds = op == UZIP_SUM && (codec_kernels().sums >> type & 1) != 0;
+        EXPECT_EQ(written == 0, adds) << datatype_info(type).name << " " << cpu_target_name(target) << ": " << written;
+        adding += adds;
+      }
+    }
+    ASSERT_TRUE(set_cpu_target("auto").ok());
+  }
+  if (cpu_target() == CpuTarget::kAvx512) {
+    EXPECT_GE(adding, 4u);
   }
 }
 

@@ -289,6 +289,8 @@ void avx512_merge_2(const uint8_t* const* planes, size_t count, unsigned rotatio
                     const Output& dst) {
   if (dst.sum == nullptr)
     merge<2>(planes, count, rotation, dst);
+  else if (dst.sum->type == UZIP_BF16 && NativeBfloat16::runs_here())
+    merge_to<2, SumOfNativeBf16>(planes, count, rotation, dst);
   else if (dst.sum->type == UZIP_BF16)
     merge_to<2, SumOfBf16>(planes, count, rotation, dst);
   else

@@ -14,45 +14,44 @@
 namespace uzip {
 namespace {
 
-/// A sink like StoreSink, for Output::sum.
+/// A sink like StoreSink, for Output::sum. The first two operands may change places: their sum is the same, and a NaN
+/// has no payload afterwards. So the usual sum, of two, is the same whichever was decoded.
 template <class Step>
 class SumSink {
  public:
   explicit SumSink(const Output& output)
       : dst_(output.values),
         sources_(output.sum->sources),
-        before_(output.sum->before),
-        count_(output.sum->count) {}
+        before_(output.sum->before > 1 ? output.sum->before : 1),
+        count_(output.sum->count),
+        first_(sources_[0]) {}
   [[gnu::always_inline]] void put(Bytes v) {
     __builtin_prefetch(dst_ + at_ + kWriteAhead, 1, 2);
     Step step;
-    if (before_ == 0) {
-      step.first(Words(v));
-    } else {
-      step.first(source(0));
-      for (size_t s = 1; s < before_; ++s) step.next(source(s));
-      step.next(Words(v));
-    }
-    for (size_t s = before_; s < count_; ++s) step.next(source(s));
+    step.first(words(first_));
+    for (size_t s = 1; s < before_; ++s) step.next(words(sources_[s]));
+    step.next(Words(v));
+    for (size_t s = before_; s < count_; ++s) step.next(words(sources_[s]));
     store(dst_ + at_, Bytes(step.result(0)));
     at_ += 64;
   }
   uint8_t* finish() const { return dst_ + at_; }
 
  private:
-  [[gnu::always_inline]] Words source(size_t index) const {
-    const uint8_t* const here = sources_[index] + at_;
-    _mm_prefetch(here + kWriteAhead, _MM_HINT_T0);
-    return Words(load(here));
+  [[gnu::always_inline]] Words words(const uint8_t* source) const {
+    _mm_prefetch(source + at_ + kWriteAhead, _MM_HINT_T0);
+    return Words(load(source + at_));
   }
 
   uint8_t* dst_;
   const uint8_t* const* sources_;
   size_t before_;
   size_t count_;
+  const uint8_t* first_;
   size_t at_ = 0;
 };
 
+using SumOfNativeBf16 = SumSink<FloatStep<NativeBfloat16, Add>>;
 using SumOfBf16 = SumSink<FloatStep<Bfloat16, Add>>;
 using SumOfFp16 = SumSink<FloatStep<Binary16, Add>>;
 using SumOfFp32 = SumSink<FloatStep<Binary32, Add>>;

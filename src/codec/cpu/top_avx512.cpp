@@ -131,6 +131,7 @@ template <class Values, unsigned W, bool kShifts, class Sink>
   const size_t rest = count % 64;
   for (; count >= 64; count -= 64) {
     group(64);
+#pragma GCC unroll 2
     for (size_t i = 0; i < Values::kSize; ++i) sink.put(v[i]);
   }
   uint8_t* const end = sink.finish();
@@ -154,7 +155,9 @@ size_t decode(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
               const uint8_t* escapes, const Output& dst) {
   if constexpr (Values::kSize == 2) {
     if (dst.sum != nullptr && dst.sum->type == UZIP_BF16)
-      return decode_to<Values, W, SumOfBf16>(top, count, symbols, escapes, dst);
+      return NativeBfloat16::runs_here()
+                 ? decode_to<Values, W, SumOfNativeBf16>(top, count, symbols, escapes, dst)
+                 : decode_to<Values, W, SumOfBf16>(top, count, symbols, escapes, dst);
     if (dst.sum != nullptr)
       return decode_to<Values, W, SumOfFp16>(top, count, symbols, escapes, dst);
   }
