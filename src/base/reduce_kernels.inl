@@ -31,14 +31,19 @@ constexpr int vectors_at_a_time(size_t registers_used) {
 }
 
 // The processor's own prefetching stops at pages and lags behind a loop with many instructions a
-// line; what is written has to be fetched, too. A single vector is an end, or in a loop that
-// computes longer than it loads.
-constexpr size_t kAhead = 4096;
+// line; what is written has to be fetched, too. From memory lines go to the second cache, since the
+// first one can wait for few at a time, and from there to the first. A single vector is an end, or
+// in a loop that computes longer than it loads.
+constexpr size_t kFarAhead = 8192;
+constexpr size_t kNearAhead = 2048;
 template <int kVectors>
 UZIP_INLINE void prefetch(const char* src) {
-  if constexpr (kVectors > 1) __builtin_prefetch(src + kAhead);
+  if constexpr (kVectors > 1) {
+    __builtin_prefetch(src + kFarAhead, 0, 2);
+    __builtin_prefetch(src + kNearAhead);
+  }
 }
-UZIP_INLINE void prefetch_to_write(const char* dst) { __builtin_prefetch(dst + kAhead, 1, 2); }
+UZIP_INLINE void prefetch_to_write(const char* dst) { __builtin_prefetch(dst + kFarAhead, 1, 2); }
 
 template <class Step, int kVectors>
 UZIP_INLINE void first_vectors(Step (&steps)[kVectors], const char* src) {

@@ -14,6 +14,10 @@
 namespace uzip {
 namespace {
 
+/// How the reduction kernels fetch: from memory to the second cache, and from there to the first.
+constexpr size_t kFarAhead = 8192;
+constexpr size_t kNearAhead = 2048;
+
 /// A sink like StoreSink, for Output::sum. The first two operands may change places: their sum is the same, and a NaN
 /// has no payload afterwards. So the usual sum, of two, is the same whichever was decoded.
 template <class Step>
@@ -26,7 +30,7 @@ class SumSink {
         count_(output.sum->count),
         first_(sources_[0]) {}
   [[gnu::always_inline]] void put(Bytes v) {
-    __builtin_prefetch(dst_ + at_ + kWriteAhead, 1, 2);
+    __builtin_prefetch(dst_ + at_ + kFarAhead, 1, 2);
     Step step;
     step.first(words(first_));
     for (size_t s = 1; s < before_; ++s) step.next(words(sources_[s]));
@@ -39,7 +43,8 @@ class SumSink {
 
  private:
   [[gnu::always_inline]] Words words(const uint8_t* source) const {
-    _mm_prefetch(source + at_ + kWriteAhead, _MM_HINT_T0);
+    _mm_prefetch(source + at_ + kFarAhead, _MM_HINT_T1);
+    _mm_prefetch(source + at_ + kNearAhead, _MM_HINT_T0);
     return Words(load(source + at_));
   }
 
