@@ -8,13 +8,15 @@
 //   speed   times beside NCCL's, when libnccl.so.2 is found (NCCL=path), in the same processes and
 //           in turn; all with data that is not in the caches
 //   death   a rank ends in the middle of a call: the others must get an error in time
+//   late    a rank comes to a call when the others have given it up: all must get an error
+//   damage  a rank sends frames of another type: all whose result has to do with them must get an error
 //
 //   ranks=2 piece=0 most=0 depth=6 memory=164 blocks=0 levels=1 rounds=7 sizes=... calls=...
-//   json=PATH
-#include "gpu/plugin_loader.hpp"
-
+//   json=PATH; of death and late: bytes=134217728 compress=0
 #include "base/datatype.hpp"
 #include "base/reduce.hpp"
+
+#include "gpu_peer_failures.hpp"
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -40,64 +42,6 @@ namespace {
 
 using namespace uzip;
 using namespace uzip::gpu;
-
-constexpr int kMostRanks = 8;
-constexpr size_t kMiB = size_t{1} << 20;
-
-/// What the processes share.
-struct Shared {
-  std::atomic<int> arrived;
-  std::atomic<int> turn;
-  std::atomic<int> failed;
-  PeerHandle handles[kMostRanks];
-  char nccl_id[128];
-  double seconds[kMostRanks];
-};
-
-struct Settings {
-  std::map<std::string, std::string> values;
-  long number(const char* name, long otherwise) const {
-    const auto found = values.find(name);
-    return found == values.end() ? otherwise : std::atol(found->second.c_str());
-  }
-  std::string text(const char* name, const char* otherwise) const {
-    const auto found = values.find(name);
-    return found == values.end() ? otherwise : found->second;
-  }
-};
-
-Shared* shared = nullptr;
-const PluginApi* api = nullptr;
-int own_rank = 0;
-int rank_count = 2;
-
-void require(bool right, const char* what, const char* why) {
-  if (right) return;
-  std::printf("rank %d: %s: %s\n", own_rank, what, why);
-  std::fflush(stdout);
-  shared->failed = 1;
-  _exit(1);
-}
-void check(cudaError_t error, const char* what) {
-  require(error == cudaSuccess, what, cudaGetErrorString(error));
-}
-void check(int failed, const char* what) { require(failed == 0, what, api->last_error()); }
-
-void barrier() {
-  const int turn = shared->turn;
-  if (shared->arrived.fetch_add(1) + 1 == rank_count) {
-    shared->arrived = 0;
-    shared->turn = turn + 1;
-    return;
-  }
-  while (shared->turn == turn)
-    if (shared->failed != 0) _exit(1);
-}
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // ---- NCCL, as far as it is needed ------------------------------------------------------------------
 
 struct Nccl {
@@ -142,99 +86,9 @@ struct Nccl {
 
 // ---- Data ------------------------------------------------------------------------------------------
 
-/// Floats whose exponents are distributed as in practice, about, and some of any bits.
-std::vector<uint8_t> random_bytes(DataType type, size_t count, unsigned seed) {
-  const size_t size = datatype_size(type);
-  std::vector<uint8_t> result(count * size);
-  std::mt19937_64 random(seed);
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t bits = random();
-    const auto exponent = static_cast<uint64_t>(120 - std::countr_zero(bits >> 40 | 1u << 14));
-    if (i % 1024 != 0 && type == UZIP_BF16) bits = (bits & 0x807f) | exponent << 7;
-    if (i % 1024 != 0 && type == UZIP_FP32) bits = (bits & 0x807fffff) | exponent << 23;
-    std::memcpy(&result[i * size], &bits, size);
-  }
-  return result;
-}
-
 std::vector<uint8_t> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return std::vector<uint8_t>(std::istreambuf_iterator<char>(file), {});
-}
-
-struct DeviceBuffer {
-  explicit DeviceBuffer(size_t size) : bytes(size) { check(cudaMalloc(&data, size), "memory"); }
-  ~DeviceBuffer() { cudaFree(data); }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-  void put(const std::vector<uint8_t>& values, size_t offset = 0) {
-    check(cudaMemcpy(static_cast<uint8_t*>(data) + offset, values.data(), values.size(),
-                     cudaMemcpyHostToDevice),
-          "copy");
-  }
-  std::vector<uint8_t> get(size_t size) const {
-    std::vector<uint8_t> result(size);
-    check(cudaMemcpy(result.data(), data, size, cudaMemcpyDeviceToHost), "copy");
-    return result;
-  }
-  void* data = nullptr;
-  size_t bytes;
-};
-
-// ---- Calls -----------------------------------------------------------------------------------------
-
-const char* const kCollNames[] = {"allreduce", "reduce_scatter", "allgather", "sendrecv"};
-
-PeerCall make_call(int coll, DataType type, size_t count, const void* src, void* dst) {
-  PeerCall call{};
-  call.coll = static_cast<PeerColl>(coll);
-  if (coll == 3) {
-    call.coll = own_rank % 2 == 0 ? PeerColl::kSend : PeerColl::kRecv;
-    call.peer = own_rank ^ 1;
-  }
-  call.type = static_cast<uint8_t>(type);
-  call.op = UZIP_SUM;
-  call.levels = 1;
-  call.count = count;
-  call.src = src;
-  call.dst = dst;
-  return call;
-}
-
-/// Polls until the call is done; false, with a sentence in last_error(), when it fails.
-bool wait_for(PeerGroup* group, uint64_t ticket, double seconds) {
-  const double begin = now();
-  bool aborted = false;
-  for (;;) {
-    bool done = false;
-    if (api->peers()->query(group, ticket, &done) != 0) return false;
-    if (done) return true;
-    if (now() - begin < seconds) continue;
-    if (aborted && now() - begin > seconds + 5) require(false, "abort", "the call does not end");
-    if (!aborted) std::printf("rank %d gives up\n", own_rank), std::fflush(stdout);
-    api->peers()->give_up(group);
-    aborted = true;
-    usleep(1000);
-  }
-}
-
-PeerGroup* make_group(const Settings& settings) {
-  PeerOptions options{};
-  options.rank = own_rank;
-  options.ranks = rank_count;
-  options.most_bytes = settings.number("memory", 164) * 1000 * 1000;
-  options.deadline_ns = 5'000'000'000;
-  options.blocks = static_cast<unsigned>(settings.number("blocks", 0));
-  options.depth = static_cast<unsigned>(settings.number("depth", 6));
-  options.least_piece = settings.number("piece", 0) << 10;
-  options.most_stored = static_cast<uint64_t>(settings.number("stored", 0)) << 10;
-  options.most_piece = settings.number("most", 0) << 10;
-  PeerGroup* group = nullptr;
-  check(api->peers()->create(&options, &group, &shared->handles[own_rank]), "group");
-  barrier();
-  check(api->peers()->connect(group, shared->handles), "connect");
-  barrier();
-  return group;
 }
 
 // ---- check -----------------------------------------------------------------------------------------
@@ -447,36 +301,6 @@ void measure(const Settings& settings, const std::string& tensors) {
   api->peers()->destroy(speed.group);
 }
 
-// ---- death -----------------------------------------------------------------------------------------
-
-void die(const Settings& settings) {
-  PeerGroup* const group = make_group(settings);
-  cudaStream_t stream;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  std::printf("death: rank %d is ready\n", own_rank);
-  std::fflush(stdout);
-  DeviceBuffer src(256 * kMiB);
-  DeviceBuffer dst(256 * kMiB);
-  check(cudaMemset(src.data, 0, src.bytes), "clear");
-  check(cudaDeviceSynchronize(), "clear");
-  const bool small = settings.number("small", 0) != 0;
-  const size_t count = small ? 1000 : 64 * kMiB;
-  barrier();
-  if (own_rank == 1) _exit(0);
-  PeerCall call = make_call(0, UZIP_BF16, count, src.data, dst.data);
-  call.compress = settings.number("compress", 0) != 0;
-  PeerTicket ticket{};
-  const double begin = now();
-  check(api->peers()->start(group, &call, stream, &ticket), "start");
-  std::printf("death: rank %d has started after %.2f s\n", own_rank, now() - begin);
-  std::fflush(stdout);
-  const bool done = wait_for(group, ticket.number, 2);
-  std::printf("death: rank %d after %.2f s: %s\n", own_rank, now() - begin,
-              done ? "DONE, which is wrong" : api->last_error());
-  check(cudaStreamSynchronize(stream), "after the end");
-  require(!done, "death", "no error");
-}
-
 void run_rank(const std::string& plugin, const std::string& tensors, const std::string& mode,
               const Settings& settings) {
   int devices = 0;
@@ -489,6 +313,8 @@ void run_rank(const std::string& plugin, const std::string& tensors, const std::
   if (mode == "check") check_all(settings);
   if (mode == "speed") measure(settings, tensors);
   if (mode == "death") die(settings);
+  if (mode == "late") come_late(settings);
+  if (mode == "damage") send_damage(settings);
 }
 
 }  // namespace

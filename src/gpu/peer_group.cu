@@ -201,7 +201,7 @@ int PeerGroup::load_kernels() {
     decoding.fault = &faults().spare;
     if (api.decode(share_codec_, &decoding, nullptr) != 0) return 1;
   }
-  return load_small_kernels() != 0 || load_store_kernels() != 0;
+  return load_pipeline_kernels() != 0 || load_small_kernels() != 0 || load_store_kernels() != 0;
 }
 
 int PeerGroup::connect(const PeerHandle* handles) {
@@ -277,7 +277,8 @@ int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
   if (next > kMostTickets && words.done != next - kMostTickets)
     return refused(fail("GPU: %llu calls are at work; wait for some of them",
                         static_cast<unsigned long long>(kMostTickets)));
-  if (words.fault != 0) return refused(fail("GPU: a call has failed that nobody has asked about yet"));
+  if (words.fault != 0 || words.given_up != 0)
+    return refused(fail("GPU: a call has failed that nobody has asked about yet"));
   last_ticket_ = next;
   const uint64_t sent_before = wire_bytes;
   const DeviceGuard guard(device_);
@@ -315,8 +316,10 @@ int PeerGroup::query(uint64_t ticket, bool* done) {
   const volatile TicketWords& words = ticket_words(ticket);
   *done = words.done >= ticket;
   if (!*done) return 0;
-  const uint64_t fault = words.done == ticket ? words.fault : 0;
-  if (fault != 0) broken_ = true;
+  const bool own = words.done == ticket;
+  const uint64_t fault = own ? words.fault : 0;
+  const bool given_up = own && words.given_up != 0;
+  if (fault != 0 || given_up) broken_ = true;
   if (fault == kTimedOut)
     return answer(kPeerTimedOut, fail("GPU: another rank did not answer in time, or has given up"));
   if (given_up_) return fail("GPU: the call was given up");
@@ -325,12 +328,22 @@ int PeerGroup::query(uint64_t ticket, bool* done) {
                   fail("GPU: what came from another rank is no frame that this call expects (fault "
                        "%u in block %u)",
                        static_cast<unsigned>(fault >> 32), static_cast<unsigned>(fault)));
+  if (given_up && words.given_up == kDamaged)
+    return answer(kPeerCorrupt, fail("GPU: another rank of the call got a frame that is damaged"));
+  if (given_up) return answer(kPeerTimedOut, fail("GPU: another rank of the call has given it up"));
   return broken_ ? fail("GPU: another call of the group has failed") : 0;
 }
 
+/// What streams wait for is written here, and they go on, with whatever is in the slots, and announce it.
+/// So the others learn first that it is nothing. Written by the stream, not copied: a copy could be behind
+/// one that waits.
 int PeerGroup::give_up() {
   broken_ = given_up_ = true;
   const DeviceGuard guard(device_);
+  for (int rank = 0; rank < options_.ranks; ++rank)
+    if (rank != options_.rank && lane(rank).region != nullptr &&
+        !words_.write(rescue_, &flags(rank).given_up, kGaveUp))
+      return fail("GPU: rank %d can't be told that a call is given up", rank);
   UZIP_CHECK(UZIP_GPU_RUNTIME(MemcpyAsync)(region_, released_, sizeof(PeerFlags),
                                            UZIP_GPU_RUNTIME(MemcpyHostToDevice), rescue_),
              "giving a call up");

@@ -18,7 +18,10 @@ inline constexpr uint64_t kMostTickets = 256;
 
 /// What a call leaves in memory of the host when it is done.
 struct TicketWords {
-  uint64_t done;   ///< the ticket
+  uint64_t done;  ///< the ticket
+  /// Of a pipeline: PeerFlags::given_up as it was when all had come. `fault` is behind it, as
+  /// PeerFaults::decode is there.
+  uint64_t given_up;
   uint64_t fault;  ///< a decode fault, or kTimedOut
 };
 
@@ -127,6 +130,7 @@ int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t
 bool is_small(const PeerGroup& group, const PeerCall& call);
 bool is_stored(const PeerGroup& group, const PeerCall& call);
 /// See PeerGroup::load_kernels().
+int load_pipeline_kernels();
 int load_small_kernels();
 int load_store_kernels();
 

@@ -32,18 +32,25 @@ inline constexpr unsigned kStoreBlocks = 128;
 inline constexpr unsigned kStoreDepth = 4;
 inline constexpr uint64_t kMostStoreTile = 32 << 10;
 
+/// Why calls have failed, in PeerFlags::given_up.
+enum PeerEnd : uint64_t {
+  kGaveUp = 1,  ///< a rank's waiting has ended
+  kDamaged,     ///< a rank got a frame that is not what it expects
+};
+
 /// Words that peers write and that streams and kernels of this rank wait for. Each is of one slot,
 /// and holds the number of the last piece in it, counted from 1.
 struct PeerFlags {
   uint64_t ready[kMostPeerRanks][kMostDepth];   ///< pieces from a rank that are here
   uint64_t credit[kMostPeerRanks][kMostDepth];  ///< pieces from here that a rank is done with
   uint64_t small_credit[kMostPeerRanks];        ///< small messages that a rank is done with
-  /// Not 0 when this rank's calls have failed. Whoever fails writes it on all ranks before anything
+  /// A PeerEnd, or any value but 0, when this rank's calls have failed. Whoever fails writes it on all ranks before anything
   /// else that they may see, and every call looks at it when all that it took has come.
   uint64_t given_up;
 };
 
-/// Behind the flags, written by this rank's own work.
+/// Right behind the flags, so that `given_up` and `decode` are copied together; written by this
+/// rank's own work.
 struct PeerFaults {
   uint64_t decode;  ///< DecodeRequest::fault of any frame
   uint64_t spare;

@@ -9,6 +9,7 @@
 #include "base/datatype.hpp"
 #include "codec/lev_layout.hpp"
 #include "gpu/cooperative.hpp"
+#include "gpu/peer_words.hpp"
 
 #include <algorithm>
 
@@ -35,6 +36,12 @@ struct SlotFrame {
   uint8_t* plain() const { return memory + kFrameRoom; }
   uint8_t* coded() const { return plain() + room.plain_bytes; }
 };
+
+/// Ends the other ranks' calls if a frame was damaged: what is made of it must not pass for a result.
+__global__ void pass_fault_on(const UZIP_KERNEL_ARGUMENT CallEnd end, const uint64_t* fault) {
+  if (*fault == 0) return;
+  for (unsigned rank = 0; rank < end.ranks; ++rank) store_for_all(end.given_up[rank], kDamaged);
+}
 
 class PeerPipeline {
  public:
@@ -78,6 +85,9 @@ class PeerPipeline {
       const ElementRange own = piece(group_.rank(), done);
       if (own.count > 0) {
         if (scatters) reduce(own);
+        // Before the last of what is made of the others' frames.
+        const bool last = own.first + own.count == chunk(group_.rank()).first + chunk(group_.rank()).count;
+        if (scatters && gathers && last) tell_faults();
         if (gathers) share(own);
       }
       if (gathers) each_peer([&](int rank) { collect(rank, piece(rank, done)); });
@@ -220,6 +230,13 @@ class PeerPipeline {
                         static_cast<size_t>(group_.ranks()), own.count, call_.average_over,
                         take.stream));
     if (!call_.compress) each_peer([&](int rank) { give_back(take, rank, sequences[rank]); });
+  }
+
+  void tell_faults() {
+    if (!call_.compress) return;
+    pass_fault_on<<<1, 1, 0, group_.streams().take.stream>>>(group_.call_end(ticket_),
+                                                             &group_.faults().decode);
+    fail_if(take_error(), "start of a kernel");
   }
 
   /// This rank's elements to everybody.
@@ -422,8 +439,7 @@ class PeerPipeline {
   void finish() {
     for (unsigned i = 0; i < used_count_; ++i) follow(user_, *used_[i]);
     TicketWords& words = group_.ticket_words(ticket_);
-    if (call_.compress)
-      fail_if(api_.copy(&words.fault, &group_.faults().decode, sizeof words.fault, user_));
+    fail_if(api_.copy(&words.given_up, &group_.flags().given_up, 2 * sizeof(uint64_t), user_));
     if (!group_.words().write(user_, &words.done, ticket_))
       failed_ = fail("GPU: the end of a call can't be enqueued");
   }
@@ -450,6 +466,11 @@ class PeerPipeline {
 };
 
 }  // namespace
+
+int load_pipeline_kernels() {
+  UZIP_CHECK(load_kernel(pass_fault_on), "a kernel between ranks");
+  return 0;
+}
 
 int start_pipeline(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket) {
   PeerPipeline pipeline(group, call, stream, ticket);
