@@ -53,6 +53,7 @@ class Lowering {
   void send(const Slice& elements, int peer);
   void receive(int peer, const Slice& elements);
   const Frame* find_frame(const Slice& elements);
+  bool origin_stands(const Frame& frame);
   void remember_frame(const Slice& elements, const Slice& wire, const Slice& origin);
   void mark_changed(const Slice& elements);
   uint32_t last_change(const Key& key);
@@ -95,13 +96,13 @@ void Lowering::lower(const Step& step) {
   }
 }
 
-// The frame of the source is one of the destination, too.
+// The frame of the source is one of the destination, too, unless the copy has written over what it was encoded from.
 void Lowering::copy(const Step& step) {
   const Frame* known = find_frame(step.src);
   const Frame frame = known != nullptr ? *known : Frame();
   builder_.copy(step.src, step.dst);
   mark_changed(step.dst);
-  if (known != nullptr) remember_frame(step.dst, frame.wire, frame.origin);
+  if (known != nullptr && origin_stands(frame)) remember_frame(step.dst, frame.wire, frame.origin);
 }
 
 void Lowering::send(const Slice& elements, int peer) {
@@ -135,11 +136,13 @@ void Lowering::receive(int peer, const Slice& elements) {
 const Lowering::Frame* Lowering::find_frame(const Slice& elements) {
   const auto found = frames_.find(key_of(elements));
   if (found == frames_.end()) return nullptr;
-  // A raw frame is sent from the elements that it was encoded from, which may be others since a copy.
   const Frame& frame = found->second;
-  const bool good = last_change(found->first) <= frame.time &&
-                    (frame.origin.length == 0 || last_change(key_of(frame.origin)) <= frame.time);
-  return good ? &frame : nullptr;
+  return last_change(found->first) <= frame.time && origin_stands(frame) ? &frame : nullptr;
+}
+
+// A raw frame is sent from the elements that it was encoded from, which may be others since a copy.
+bool Lowering::origin_stands(const Frame& frame) {
+  return frame.origin.length == 0 || last_change(key_of(frame.origin)) <= frame.time;
 }
 
 uint32_t Lowering::last_change(const Key& key) {

@@ -135,6 +135,18 @@ TEST(LowerCodec, KnowsTheFrameOfACopy) {
   changed.copy(input(4, 4), output(0, 4));
   changed.send(scratch(0, 4), 2);
   EXPECT_EQ(count_steps(lowered(changed), Verb::kEncode), 2u);
+
+  // A copy of the copy may write over a part of it itself.
+  ScheduleBuilder shifted(kShape, 1);
+  shifted.scratch(4);
+  shifted.copy(input(0, 6), output(0, 6));
+  shifted.send(output(0, 4), 0);
+  shifted.copy(output(0, 4), scratch(0, 4));
+  shifted.copy(scratch(0, 4), output(2, 4));
+  shifted.send(output(2, 4), 2);
+  const Schedule schedule_of_shifted = lowered(shifted);
+  EXPECT_EQ(count_steps(schedule_of_shifted, Verb::kEncode), 2u);
+  EXPECT_EQ(schedule_of_shifted.steps.back().origin, output(2, 4));
 }
 
 TEST(DropUnread, KeepsWhatIsReadBeforeItIsOverwritten) {
