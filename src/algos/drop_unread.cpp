@@ -44,7 +44,9 @@ Schedule drop_unread(Schedule schedule, const Shape& shape, int rank) {
   for (size_t i = 0; i < unread.size(); ++i) {
     if (!unread[i]) builder.add(schedule.steps[i]);
   }
-  return builder.finish();
+  schedule = builder.finish();
+  compact_scratch(schedule);
+  return schedule;
 }
 
 }  // namespace uzip

@@ -44,8 +44,6 @@ class Fusion {
   bool can_fuse(uint32_t decode, uint32_t reduction) const;
   bool is_read_after(uint32_t reduction, const Slice& elements) const;
   bool is_dropped(uint32_t number) const;
-  void keep_scratch_in_use();
-  Slice moved(Slice slice) const;
   std::vector<Slice> sources_of(uint32_t number) const;
   void replay(uint32_t number);
 
@@ -54,7 +52,6 @@ class Fusion {
   ScheduleBuilder builder_;
   std::map<uint32_t, uint32_t> decodes_;  // by the reduction that takes the frame
   std::vector<uint32_t> dropped_;         // the decodes, ascending when all are known
-  std::map<size_t, size_t> runs_;         // where runs of scratch in use begin, and will begin
 };
 
 // Looks back for the last decode that only this reduction needs.
@@ -113,47 +110,14 @@ bool Fusion::is_dropped(uint32_t number) const {
 
 Schedule Fusion::finish() {
   std::sort(dropped_.begin(), dropped_.end());
-  keep_scratch_in_use();
+  builder_.scratch(schedule_.scratch_elements);
   for (size_t elements : schedule_.wire_elements) builder_.wire(elements);
   for (uint32_t number = 0; number < schedule_.steps.size(); ++number) {
     if (!is_dropped(number)) replay(number);
   }
-  return builder_.finish();
-}
-
-// Scratch that was for decoded elements only is given up; the rest moves together.
-void Fusion::keep_scratch_in_use() {
-  std::vector<std::pair<size_t, size_t>> used;
-  const auto use = [&](const Slice& slice) {
-    if (slice.slot == Slot::kScratch && slice.length > 0)
-      used.emplace_back(slice.offset, slice.offset + slice.length);
-  };
-  for (uint32_t number = 0; number < schedule_.steps.size(); ++number) {
-    if (is_dropped(number)) continue;
-    const Step& step = schedule_.steps[number];
-    for (const Slice& slice : {step.src, step.dst, step.origin}) use(slice);
-    const auto decode = decodes_.find(number);
-    for (const Slice& source : step.sources) {
-      if (decode == decodes_.end() || source != schedule_.steps[decode->second].dst) use(source);
-    }
-  }
-  std::sort(used.begin(), used.end());
-  size_t end = 0;  // of the run so far
-  for (const auto& [first, last] : used) {
-    if (runs_.empty() || first > end) {
-      runs_[first] = builder_.scratch(0).offset;
-      end = first;
-    }
-    if (last > end) builder_.scratch(last - end);
-    end = std::max(end, last);
-  }
-}
-
-Slice Fusion::moved(Slice slice) const {
-  if (slice.slot != Slot::kScratch || slice.length == 0) return slice;
-  const auto run = std::prev(runs_.upper_bound(slice.offset));
-  slice.offset = run->second + (slice.offset - run->first);
-  return slice;
+  Schedule schedule = builder_.finish();
+  compact_scratch(schedule);
+  return schedule;
 }
 
 std::vector<Slice> Fusion::sources_of(uint32_t number) const {
@@ -162,7 +126,7 @@ std::vector<Slice> Fusion::sources_of(uint32_t number) const {
   for (const Slice& source : schedule_.steps[number].sources) {
     const bool frame =
         found != decodes_.end() && source == schedule_.steps[found->second].dst;
-    sources.push_back(frame ? schedule_.steps[found->second].src : moved(source));
+    sources.push_back(frame ? schedule_.steps[found->second].src : source);
   }
   return sources;
 }
@@ -170,7 +134,6 @@ std::vector<Slice> Fusion::sources_of(uint32_t number) const {
 void Fusion::replay(uint32_t number) {
   Step step = schedule_.steps[number];
   assert(step.verb != Verb::kDecodeReduce);  // not fused yet
-  for (Slice* slice : {&step.src, &step.dst, &step.origin}) *slice = moved(*slice);
   step.sources = sources_of(number);
   if (decodes_.contains(number)) step.verb = Verb::kDecodeReduce;
   builder_.add(step);

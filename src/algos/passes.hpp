@@ -18,7 +18,11 @@ Schedule lower_codec(const Schedule& schedule, const Shape& shape, int rank, boo
 /// order and the messages stay what they were; scratch that nobody uses any more is given up.
 Schedule fuse(const Schedule& schedule, const Shape& shape, int rank);
 
-/// Without the copies and decodings into scratch that no later step reads.
+/// Without the copies and decodings into scratch that no later step reads, and the scratch that nobody uses then.
 Schedule drop_unread(Schedule schedule, const Shape& shape, int rank);
+
+/// Moves what the steps use of scratch together. What does not overlap goes on not to, so that dependencies stay as they
+/// are.
+void compact_scratch(Schedule& schedule);
 
 }  // namespace uzip
