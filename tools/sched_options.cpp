@@ -41,6 +41,8 @@ const char* const kSchedHelp =
     "  -i, --in-place       the result replaces the operands\n"
     "      --root RANK      the root, for the collectives that have one (0)\n"
     "      --per-host N     ranks of one host, between which nothing is encoded (all are alike)\n"
+    "      --per-socket N   ranks of one socket of a host, which hierarchical algorithms keep together;\n"
+    "                       simulate, json: 0: as if hosts had one (where it pays, as the model says)\n"
     "  -r, --rank RANK      print, dot: this rank only\n"
     "  -m, --model MODEL    simulate, json, model: a model's name or a file, see uzip_model(5) "
     "(shm)\n"
@@ -188,7 +190,7 @@ struct Arguments {
   std::vector<std::string_view> words;
 };
 
-enum LongOption { kCounts = 256, kSplit, kRoot, kPerHost, kOneRound, kOrders, kSeed };
+enum LongOption { kCounts = 256, kSplit, kRoot, kPerHost, kPerSocket, kOneRound, kOrders, kSeed };
 
 Status parse_option(int option, Arguments& arguments, SchedOptions& options) {
   constexpr size_t kMostOrders = 1000000;
@@ -222,6 +224,11 @@ Status parse_option(int option, Arguments& arguments, SchedOptions& options) {
     case kPerHost: {
       UZIP_ASSIGN_OR_RETURN(const size_t ranks, number_of("--per-host", optarg, 1, kMostRanks));
       options.per_host = static_cast<int>(ranks);
+      return Status();
+    }
+    case kPerSocket: {
+      UZIP_ASSIGN_OR_RETURN(const size_t ranks, number_of("--per-socket", optarg, 0, kMostRanks));
+      options.per_socket = static_cast<int>(ranks);
       return Status();
     }
     case 'm':
@@ -322,11 +329,18 @@ Status complete(const Arguments& arguments, SchedOptions& options) {
 
 }  // namespace
 
+std::vector<int> SchedOptions::sockets_of(int ranks, int host) const {
+  std::vector<int> sockets;
+  for (int rank = 0; per_socket > 0 && rank < ranks; ++rank) sockets.push_back(rank % host / per_socket);
+  return sockets;
+}
+
 Shape SchedOptions::shape(Coll coll, int ranks, size_t count) const {
   Shape shape = even_shape(coll, ranks, count, in_place);
   if (!blocks.empty() && coll != Coll::kBarrier) shape.counts = blocks;
   if (is_rooted(coll)) shape.root = root;
   for (int rank = 0; per_host > 0 && rank < ranks; ++rank) shape.hosts.push_back(rank / per_host);
+  shape.sockets = sockets_of(ranks, per_host > 0 ? per_host : ranks);
   return shape;
 }
 
@@ -342,6 +356,7 @@ Result<SchedOptions> parse_sched_options(int argc, char** argv) {
       {"rank", required_argument, nullptr, 'r'},
       {"root", required_argument, nullptr, kRoot},
       {"per-host", required_argument, nullptr, kPerHost},
+      {"per-socket", required_argument, nullptr, kPerSocket},
       {"model", required_argument, nullptr, 'm'},
       {"one-round", no_argument, nullptr, kOneRound},
       {"all", no_argument, nullptr, 'a'},

@@ -27,6 +27,7 @@ struct SchedOptions {
   bool in_place = false;
   int root = 0;      ///< of a rooted collective
   int per_host = 0;  ///< ranks of one host; 0: all ranks are alike
+  int per_socket = -1;  ///< ranks of one socket; 0: hosts have one; -1: not said
   int rank = -1;     ///< -1: all
   int orders = 3;
   uint32_t seed = 1;
@@ -36,6 +37,8 @@ struct SchedOptions {
   }
   /// Whether one case is asked for, and not all those that are known to be awkward.
   bool one_case() const { return !counts.empty() || !blocks.empty(); }
+  /// Shape::sockets for hosts of `host` ranks; empty without --per-socket.
+  std::vector<int> sockets_of(int ranks, int host) const;
   /// The case on so many ranks; `count` if no block sizes were given.
   Shape shape(Coll coll, int ranks, size_t count) const;
 };

@@ -58,6 +58,15 @@ std::vector<int> hosts_of(int ranks, const MachineModel& machine) {
   return hosts;
 }
 
+// Which socket of its host each rank is on, likewise, if hosts have several: as --per-socket says, or the model.
+std::vector<int> sockets_of(const SchedOptions& options, int ranks, const MachineModel& machine) {
+  const int host = std::min(ranks, static_cast<int>(machine.ranks_per_host));
+  if (options.per_socket >= 0) return options.sockets_of(ranks, host);
+  std::vector<int> sockets;
+  for (int rank = 0; machine.socket_of(host - 1) > 0 && rank < ranks; ++rank) sockets.push_back(machine.socket_of(rank));
+  return sockets;
+}
+
 Result<CallKind> kind_of(Coll coll) {
   for (int i = 1; i <= std::numeric_limits<uint8_t>::max(); ++i) {
     const CallKind kind = static_cast<CallKind>(i);
@@ -80,6 +89,7 @@ Result<CallModel> plan_call(const SchedOptions& options, const Algorithm& algori
   if (options.one_round || !options.blocks.empty() || algorithm.coll == Coll::kAlltoallv) {
     Shape shape = options.shape(algorithm.coll, ranks, count);
     shape.hosts = hosts_of(ranks, machine);
+    shape.sockets = sockets_of(options, ranks, machine);
     return one_round(algorithm, shape, codec ? options.form() : Form::kPlain, options.type->type,
                      codec);
   }
@@ -106,8 +116,10 @@ Result<CallModel> plan_call(const SchedOptions& options, const Algorithm& algori
   model.codec = codec;
   model.window = machine.window > 0 ? static_cast<uint32_t>(machine.window) : plan.window;
   Shape shape;
+  const std::vector<int> sockets = sockets_of(options, ranks, machine);
   for (uint32_t round = 0; round < plan.rounds; ++round) {
     plan.round_shape(round, shape);
+    shape.sockets = sockets;
     const Form form = codec == nullptr    ? Form::kPlain
                       : plan.split(round) ? Form::kSplitFused
                                           : Form::kFused;

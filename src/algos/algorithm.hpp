@@ -18,8 +18,11 @@ struct CostModel {
   double reduce_per_byte = 0;   ///< of original data
   double ratio = 1;             ///< wire bytes per original byte
   double codec_per_byte = 0;    ///< encoding plus decoding
-  double local_latency = 0;     ///< between ranks of one host, if Shape::hosts tells them apart
+  double local_latency = 0;     ///< between ranks of one host, if Shape::hosts or Shape::sockets tells them apart
   double local_seconds_per_byte = 0;
+  double socket_latency = 0;  ///< between the sockets of a host
+  double socket_seconds_per_byte = 0;  ///< of what all ranks of a socket send to others, or receive, together
+  double ranks_per_socket = 0;         ///< of the largest, if hosts have several; 0: they don't, or nobody knows
   double chunk_bytes = 0;       ///< of one rank's share in one round; 0: the call is one round
 };
 

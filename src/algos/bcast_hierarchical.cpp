@@ -1,42 +1,41 @@
-// Hierarchical broadcast: down a binomial tree of hosts, one rank on each, which hands every share to
-// the others on its host as soon as it is there.
+// Hierarchical broadcast: down a binomial tree of hosts, one rank on each, from there to one rank in each other socket, and
+// from there to the others. Every share is handed on as soon as it is there.
 //   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of Collective Communication Operations in
-//   MPICH, IJHPCA 19(1), 2005 (the tree); the two levels as in hierarchical MPI libraries.
-// Steps: ceil(log2 H) hops between H hosts and one on each, then one for each further share. Bytes
+//   MPICH, IJHPCA 19(1), 2005 (the tree); the levels as in hierarchical MPI libraries.
+// Steps: ceil(log2 H) hops between H hosts, one between sockets and one in each, then one for each further share. Bytes
 // sent to other hosts: n for each child of the host in the tree. Encoded once, at the root; between
 // hosts the frames are passed on, on a host the elements go as they are. Scratch: none.
 #include "algos/algorithm.hpp"
 #include "algos/binomial_tree.hpp"
-#include "algos/host_costs.hpp"
+#include "algos/group_costs.hpp"
+#include "algos/rank_groups.hpp"
 #include "algos/schedule_builder.hpp"
 #include "algos/shares.hpp"
+
+#include <ranges>
+#include <utility>
 
 namespace uzip {
 namespace {
 
 Schedule build(const Shape& shape, int rank) {
-  const HostGroups groups(shape);
-  const int host = groups.host_of(rank);
-  const auto leader_of = [&](int other) {
-    return other == groups.host_of(shape.root) ? shape.root : groups.member(other, 0);
-  };
-  Shape of_hosts;
-  of_hosts.size = groups.hosts();
-  of_hosts.root = groups.host_of(shape.root);
-  const BinomialTree tree(of_hosts, host);
-  const bool leads = rank == leader_of(host);
+  const RankGroups groups(shape, rank);
   ScheduleBuilder builder(shape, rank);
   for (const Slice& value : pipeline_shares(shape, rank == shape.root ? Slot::kInput : Slot::kOutput)) {
-    if (!leads) {
-      builder.recv(leader_of(host), value);
-      continue;
-    }
-    if (rank != shape.root) builder.recv(leader_of(tree.parent()), value);
-    for (int child = tree.children() - 1; child >= 0; --child) {
-      builder.send(value, leader_of(tree.child(child)));
-    }
-    for (int member : groups.members(host)) {
-      if (member != rank) builder.send(value, member);
+    int source = shape.root;  // of the group
+    for (const GroupLevel& level : std::views::reverse(groups.levels())) {
+      const int from = std::exchange(source, level.leader(level.own, source));
+      if (source != rank) continue;
+      Shape parts;
+      parts.size = level.size();
+      parts.root = level.part_of[static_cast<size_t>(from)];
+      const BinomialTree tree(parts, level.own);
+      // On a host those that receive fetch the elements themselves, all at once.
+      if (rank != from) builder.recv(level.between_hosts ? level.leader(tree.parent(), from) : from, value);
+      for (int child = tree.children(); level.between_hosts && child-- > 0;)
+        builder.send(value, level.leader(tree.child(child), from));
+      for (int part = 0; !level.between_hosts && rank == from && part < level.size(); ++part)
+        if (part != level.own) builder.send(value, level.leader(part, from));
     }
     builder.copy(value, in(Slot::kOutput, value));
   }
@@ -44,19 +43,20 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const HostCosts costs(shape, model);
+  const GroupCosts costs(shape, model);
   const double share = share_bytes(shape, bytes, model);
   const double shares = share > 0 ? bytes / share : 1;
   const int levels = doubling_rounds(static_cast<int>(costs.hosts));
-  const double others = costs.ranks - 1;
+  const double others = costs.in_socket - 1, other_sockets = costs.sockets - 1;
   // The root sends all shares to its children and to the ranks of its host, then the last one goes
   // down. On one host there are neither levels nor a reason: it would be a star.
-  const double remote = bytes * levels + share * std::max(levels - 1, 0);
-  return (costs.hosts > 1 ? 0 : costs.local_latency * doubling_rounds(shape.size)) +
+  const double to_hosts = bytes * levels + share * std::max(levels - 1, 0);
+  return (costs.hosts > 1 || costs.sockets > 1 ? 0 : costs.local_latency() * doubling_rounds(shape.size)) +
          model.latency * (levels + kMessageStart * shares * levels) +
-         remote * model.ratio * model.seconds_per_byte +
+         to_hosts * model.ratio * model.seconds_per_byte +
          (levels > 0 ? bytes * model.codec_per_byte : 0) +
-         costs.on_host(others > 0 ? 1 + shares * others : 0, bytes * others);
+         costs.across(1 + shares * other_sockets, bytes * other_sockets, 1) +
+         costs.inside(others > 0 ? 1 + shares * others : 0, bytes * others);
 }
 
 }  // namespace
@@ -64,8 +64,8 @@ double cost(const Shape& shape, double bytes, const CostModel& model) {
 extern const Algorithm bcast_hierarchical = {
     "hierarchical",
     Coll::kBcast,
-    "down a tree of hosts, encoded once, and from one rank on each host to the others as it is: "
-    "log2(H)+1 hops for H hosts; where some ranks share a host and others don't",
+    "down a tree of hosts, encoded once, and from one rank on each host to the others as it is, by way of its sockets where "
+    "it has several: log2(H)+1 or +2 hops for H hosts; where some ranks share a host or a socket and others don't",
     [](const Shape& shape) { return shape.coll == Coll::kBcast; },
     build,
     cost,

@@ -106,6 +106,14 @@ std::vector<Shape> awkward_shapes(Coll coll, int size) {
       shapes[i].hosts.push_back(hosts[i / 3 % 3]);
     }
   }
+  // Every fourth of sockets: three ranks each, numbered backwards; dealt round; or one rank apart. So there are hosts with
+  // and without sockets, sockets on one host, and groups of many sizes.
+  for (size_t i = 1; i < shapes.size(); i += 4) {
+    for (int rank = 0; rank < size; ++rank) {
+      const int sockets[] = {(size - 1 - rank) / 3, rank % 2, rank == size / 2 ? 0 : 1};
+      shapes[i].sockets.push_back(sockets[i / 4 % 3]);
+    }
+  }
   if (is_rooted(coll)) {
     for (size_t i = 0; i < shapes.size(); ++i) shapes[i].root = static_cast<int>(i * 5 % ranks);
   }
@@ -119,6 +127,10 @@ std::string describe(const Algorithm& algorithm, const Shape& shape, Form form) 
   if (!shape.hosts.empty()) {
     text += ", hosts";
     for (int host : shape.hosts) text += " " + std::to_string(host);
+  }
+  if (!shape.sockets.empty()) {
+    text += ", sockets";
+    for (int socket : shape.sockets) text += " " + std::to_string(socket);
   }
   if (is_rooted(shape.coll)) text += ", root " + std::to_string(shape.root);
   return text + (shape.in_place ? ", in place, " : ", ") + form_name(form);

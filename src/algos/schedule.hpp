@@ -142,6 +142,8 @@ struct Shape {
 
   std::vector<int> hosts{};  ///< by rank: which host it is on; between ranks of one host nothing is
                              ///< encoded. Empty: all are alike.
+  std::vector<int> sockets{};  ///< by rank: which socket or NUMA node of its host it is on, 0: the one that leads. Only
+                               ///< hierarchical algorithms look at it. Empty: hosts have one.
 
   bool share_host(int a, int b) const {
     return !hosts.empty() && hosts[static_cast<size_t>(a)] == hosts[static_cast<size_t>(b)];

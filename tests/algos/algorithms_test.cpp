@@ -47,11 +47,14 @@ TEST_P(AlgorithmTest, IsRightFusedWithFramesInTwoParts) {
 }
 
 TEST_P(AlgorithmTest, IsRightForManyRanks) {
+  const bool nests = std::string(GetParam()->name) == "hierarchical";
   for (int size : {32, 64, 65}) {
-    for (bool hosts : {false, true}) {
+    // Hosts of 12 ranks, and sockets of 5, 5 and 2, or of 3, 5 and 4, and so on; of one host, of 5 each.
+    for (const auto& [hosts, sockets] : {std::pair{false, false}, {true, false}, {false, nests}, {true, nests}}) {
       Shape shape = even_shape(GetParam()->coll, size, 1000);
       if (is_rooted(shape.coll)) shape.root = size / 3;
       for (int rank = 0; hosts && rank < size; ++rank) shape.hosts.push_back(rank / 12);
+      for (int rank = 0; sockets && rank < size; ++rank) shape.sockets.push_back(rank / 5);
       const Status status =
           verify(build_schedules(*GetParam(), shape, Form::kSplitFused), shape, 1, 1, GetParam()->in_rank_order);
       EXPECT_TRUE(status.ok()) << size << " ranks: " << status.message();

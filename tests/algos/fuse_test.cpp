@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -139,6 +140,40 @@ TEST(Fuse, LeavesReductionsOfVeryManySources) {
     EXPECT_EQ(fusions(fuse(lower_codec(builder.finish(), shape, 1, false), shape, 1)),
               sources == 64 ? 1u : 0u);
   }
+}
+
+// How many frames `peer` sends before the one that the receive takes.
+size_t sent_before(const std::vector<Schedule>& schedules, const Step& recv, int rank) {
+  size_t before = 0;
+  for (const Step& step : schedules[static_cast<size_t>(recv.peer)].steps) {
+    if (step.verb != Verb::kSend || step.src.slot != Slot::kWire) continue;
+    if (step.peer == rank && step.message == recv.message) break;
+    ++before;
+  }
+  return before;
+}
+
+TEST(Fuse, TakesTheFrameThatOtherHostsSendLast) {
+  size_t fused_steps = 0;
+  for (Coll coll : {Coll::kAllreduce, Coll::kReduce, Coll::kReduceScatter}) {
+    Shape shape = even_shape(coll, 8, 80);
+    shape.hosts = {0, 0, 1, 1, 2, 2, 3, 3};
+    const std::vector<Schedule> schedules = build_schedules(*find_algorithm(coll, "hierarchical"), shape, Form::kFused);
+    for (int rank = 0; rank < shape.size; ++rank) {
+      size_t last = 0, taken = 0;
+      for (const Step& step : schedules[static_cast<size_t>(rank)].steps) {
+        if (step.verb == Verb::kRecv && step.dst.slot == Slot::kWire)
+          last = std::max(last, sent_before(schedules, step, rank));
+        if (step.verb != Verb::kDecodeReduce) continue;
+        ++fused_steps;
+        for (const Step& recv : schedules[static_cast<size_t>(rank)].steps)
+          if (recv.verb == Verb::kRecv && recv.dst == frame_of(step)) taken = sent_before(schedules, recv, rank);
+        EXPECT_EQ(taken, last) << coll_name(coll) << ", rank " << rank;
+        break;
+      }
+    }
+  }
+  EXPECT_EQ(fused_steps, 3u * 8);
 }
 
 // Runs all ranks on values, and compares what is in the callers' buffers in the end.

@@ -48,8 +48,11 @@ std::string print_algorithm(const Algorithm& algorithm) {
   if (std::string(algorithm.name) == "hierarchical") {
     Shape hosts = four;
     hosts.hosts = {0, 0, 1, 1};
+    Shape sockets = even_shape(algorithm.coll, 8, is_of_vectors(algorithm.coll) ? 32 : 4);
+    sockets.hosts = {0, 0, 0, 0, 1, 1, 1, 1};
+    sockets.sockets = {0, 0, 1, 1, 0, 0, 1, 1};
     return text + print_rank(algorithm, hosts, Form::kLowered, 0) + print_rank(algorithm, hosts, Form::kLowered, 3) +
-           print_fused(algorithm, hosts, 3);
+           print_fused(algorithm, hosts, 3) + print_rank(algorithm, sockets, Form::kLowered, 2);
   }
   text += print_rank(algorithm, four, Form::kPlain, 0);
   if (algorithm.coll == Coll::kBarrier) return text + print_rank(algorithm, three, Form::kPlain, 2);

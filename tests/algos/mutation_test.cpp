@@ -127,10 +127,22 @@ std::string Trial::report() const {
   return text + (missed_ > 0 ? "missed:\n" + survivors_ : "");
 }
 
-std::vector<int> hosts_of_two(int size) {
-  std::vector<int> hosts;
-  for (int rank = 0; rank < size; ++rank) hosts.push_back(rank / 2);
-  return hosts;
+/// How many ranks in a row share a host, and a socket; 0: all.
+struct Grouping {
+  int per_host, per_socket;
+};
+
+// Hierarchical algorithms between hosts, between sockets, and both.
+std::vector<Grouping> groupings_of(const Algorithm& algorithm) {
+  if (std::string(algorithm.name) != "hierarchical") return {{0, 0}};
+  return {{2, 0}, {0, 2}, {4, 2}};
+}
+
+void group(Shape& shape, const Grouping& by) {
+  for (int rank = 0; rank < shape.size; ++rank) {
+    if (by.per_host > 0) shape.hosts.push_back(rank / by.per_host);
+    if (by.per_socket > 0) shape.sockets.push_back(rank / by.per_socket);
+  }
 }
 
 // One for each rank or, of an all-to-all, for each pair of ranks.
@@ -152,10 +164,15 @@ TEST_P(MutationTest, FaultsAreFound) {
       for (Form form : kForms) {
         const std::vector<size_t> counts = uneven_counts(coll, size);
         const size_t total = coll == Coll::kAllreduce ? 3 * counts.size() : 3;
-        Shape one{coll, size, counts, in_place}, all = even_shape(coll, size, total, in_place);
-        if (std::string(GetParam()->name) == "hierarchical") one.hosts = all.hosts = hosts_of_two(size);
-        trial.mutate_one_rank(one, form, 1);
-        trial.mutate_all_ranks(all, form);
+        const Shape one{coll, size, counts, in_place}, all = even_shape(coll, size, total, in_place);
+        for (const Grouping& by : groupings_of(*GetParam())) {
+          if (by.per_host >= size) continue;
+          Shape grouped = one, all_grouped = all;
+          group(grouped, by);
+          group(all_grouped, by);
+          trial.mutate_one_rank(grouped, form, 1);
+          trial.mutate_all_ranks(all_grouped, form);
+        }
       }
     }
   }

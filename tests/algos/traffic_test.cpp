@@ -320,6 +320,37 @@ TEST(TrafficBetweenHosts, IsEncodedOnceAndNothingElseIs) {
   }
 }
 
+// What crosses from one socket to another of its host: of every value one sum or one copy, whatever the number of ranks.
+TEST(TrafficBetweenSockets, IsOneSumOrOneCopyOfEachValue) {
+  constexpr size_t kRanks = 16, kSocket = 4, n = 1600;  // two hosts of two sockets
+  for (Coll coll : {Coll::kAllreduce, Coll::kBcast, Coll::kReduce, Coll::kReduceScatter, Coll::kAllgather}) {
+    Shape shape = even_shape(coll, kRanks, is_of_vectors(coll) ? n : n / kRanks);
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      shape.hosts.push_back(static_cast<int>(rank / (2 * kSocket)));
+      shape.sockets.push_back(static_cast<int>(rank / kSocket % 2));
+    }
+    size_t crossing[kRanks / kSocket] = {}, messages = 0;
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      const Algorithm& algorithm = *find_algorithm(coll, "hierarchical");
+      for (const Step& step : build_schedule(algorithm, shape, Form::kLowered, static_cast<int>(rank)).steps) {
+        if (step.verb != Verb::kSend || !shape.share_host(static_cast<int>(rank), step.peer)) continue;
+        if (static_cast<size_t>(step.peer) / kSocket == rank / kSocket) continue;
+        crossing[rank / kSocket] += step.src.length;
+        messages += coll == Coll::kAllreduce;
+      }
+    }
+    // To the root of the reduction go, besides, the pieces that its host's other socket has reduced.
+    const size_t root_only = coll == Coll::kReduce ? n / 4 : 0;
+    const size_t both_ways = coll == Coll::kAllreduce ? n : coll == Coll::kBcast ? 0 : n / 2;
+    EXPECT_EQ(crossing[0], coll == Coll::kBcast ? n : both_ways) << coll_name(coll);
+    EXPECT_EQ(crossing[1], both_ways + root_only) << coll_name(coll);
+    EXPECT_EQ(crossing[2], coll == Coll::kBcast ? n : both_ways) << coll_name(coll);
+    EXPECT_EQ(crossing[3], both_ways) << coll_name(coll);
+    // One each way, of all pieces together.
+    EXPECT_EQ(messages, coll == Coll::kAllreduce ? 2 * kRanks : 0) << coll_name(coll);
+  }
+}
+
 std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
   return std::string(coll_name(info.param->coll)) + "_" + info.param->name;
 }

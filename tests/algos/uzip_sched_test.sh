@@ -61,6 +61,17 @@ fi
 
 expect "hosts are taken into account" 0 "hosts 0 0 1 1" "" \
   "$sched" print allreduce:hierarchical -p 4 --per-host 2 -c lev
+expect "sockets are taken into account" 0 "hosts 0 0 0 0 1 1 1 1, sockets 0 0 1 1 0 0 1 1" "" \
+       "$sched" print allreduce:hierarchical -p 8 --per-host 4 --per-socket 2
+expect "and proved" 0 "proved" "" "$sched" verify reduce:hierarchical -p 11 -n 100 --per-host 6 --per-socket 2
+expect "a wrong number of them is refused" 2 "" "--per-socket '-1' is not a whole number" \
+       "$sched" print allreduce:hierarchical --per-socket -1
+expect "a hierarchy of sockets is simulated" 0 "allreduce:hierarchical" "" \
+       "$sched" simulate allreduce:hierarchical -p 32 -n 1M -m numa100
+cp "$work/out" "$work/nested"
+expect "or one without" 0 "allreduce:hierarchical" "" \
+       "$sched" simulate allreduce:hierarchical -p 32 -n 1M -m numa100 --per-socket 0
+true_that "which takes another time" sh -c '! cmp -s "$1" "$2"' sh "$work/out" "$work/nested"
 expect "a hierarchy is simulated on its hosts" 0 "allreduce:hierarchical" "" \
   "$sched" simulate allreduce:hierarchical -p 512 -n 1M -m nvlink
 hierarchical=$(column 5)

@@ -1,0 +1,70 @@
+// What hops on hosts and between hosts cost. Used by the cost() of hierarchical algorithms.
+#pragma once
+
+#include "algos/algorithm.hpp"
+#include "algos/rank_groups.hpp"
+
+#include <algorithm>
+
+namespace uzip {
+
+struct GroupCosts {
+  GroupCosts(const Shape& shape, const CostModel& costs) : model(costs) {
+    const GroupSizes of_hosts = host_sizes(shape);
+    hosts = of_hosts.count;
+    shares = of_hosts.smallest;
+    ranks = of_hosts.largest;
+    total = shape.size;
+    in_socket = socket_sizes(shape).largest;
+    sockets = std::max(1.0, ranks / in_socket);
+    one_link = (shape.hosts.empty() && shape.sockets.empty()) || costs.local_latency == 0;
+    in_vain = hosts > 1 || sockets > 1 ? 0 : kMessageStart * costs.latency;
+  }
+
+  double local_latency() const { return one_link ? model.latency : model.local_latency; }
+  double local_seconds_per_byte() const { return one_link ? model.seconds_per_byte : model.local_seconds_per_byte; }
+
+  /// The operands of `bytes` come from the ranks of a host to those that speak for it, or the results back: first within
+  /// sockets, then between them, where the shape knows sockets. `apart`: each rank's piece is a message of its own.
+  double on_host(double bytes, bool apart) const {
+    const double pieces = apart ? total : in_socket;
+    const double within = inside(pieces * (in_socket - 1) / in_socket, bytes * (in_socket - 1) / in_socket);
+    return within + across((apart ? total / in_socket : sockets) * (sockets - 1) / sockets,
+                           bytes / in_socket * (sockets - 1) / sockets, in_socket);
+  }
+  /// A rank sends `messages` to others of its group, `bytes` together. If the group has several sockets, of which the
+  /// shape knows nothing, ranks wait for one another where these are joined.
+  double inside(double messages, double bytes) const {
+    if (messages < 1) return 0;
+    double seconds = bytes * local_seconds_per_byte();
+    if (sockets == 1 && model.ranks_per_socket > 0 && model.ranks_per_socket < ranks && !one_link) {
+      const double crossing = bytes * (ranks - model.ranks_per_socket) / std::max(ranks - 1, 1.0);
+      seconds = std::max(seconds, crossing * model.ranks_per_socket * model.socket_seconds_per_byte);
+    }
+    return local_latency() * (1 + kMessageStart * (messages - 1)) + seconds;
+  }
+  /// `senders` ranks of each socket send `messages` to other sockets, `bytes` each.
+  double across(double messages, double bytes, double senders) const {
+    if (sockets <= 1) return 0;
+    return model.socket_latency * (1 + kMessageStart * std::max(messages - 1, 0.0)) +
+           bytes * std::max(local_seconds_per_byte(), senders * model.socket_seconds_per_byte);
+  }
+  /// A rank sends `messages` to other hosts.
+  double between(double messages, double bytes) const {
+    if (messages < 1) return 0;
+    return model.latency * (1 + kMessageStart * (messages - 1)) +
+           bytes * (model.ratio * model.seconds_per_byte + model.codec_per_byte);
+  }
+
+  const CostModel& model;
+  double hosts;
+  double shares;     ///< ranks of the smallest host
+  double ranks;      ///< of the largest
+  double total;      ///< of all
+  double in_socket;  ///< of the largest socket; of the largest host, if the shape knows no sockets
+  double sockets;    ///< of the largest host, that the shape knows of
+  bool one_link;     ///< all ranks are as far from one another
+  double in_vain;    ///< on one host and socket there is no hierarchy, and direct algorithms do the same more simply
+};
+
+}  // namespace uzip
