@@ -47,7 +47,7 @@ Status lev_decode(const FrameHeader& header, std::span<const std::byte> plain,
   Status status;
   for (size_t done = 0; done < reader.count() && status.ok(); done += reader.block_values())
     status =
-        reader.next(scratch.state(), {out + done * size, out + done * size + kWriteAhead, streams});
+        reader.next(scratch.state(), {out + done * size, out + done * size + kFarAhead, streams});
   if (streams) codec_kernels().finish_streaming();
   UZIP_RETURN_IF_ERROR(status);
   return check_checksum(header, dst.first(reader.count() * size));

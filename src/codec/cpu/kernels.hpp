@@ -54,9 +54,11 @@ struct Output {
   const Sum* sum = nullptr;  ///< if not null, sums are written, of a multiple of 64 values; `values`
                              ///< may be a source, and `ahead` doesn't matter. See `sums`
 };
-/// For values that go to memory: the lines that will be written soon. Hardware prefetchers stop at
-/// pages and lag behind a loop with many instructions a line.
-inline constexpr size_t kWriteAhead = 4096;
+/// How far kernels ask ahead for what they read and write in memory. Hardware prefetchers stop at pages and lag behind a
+/// loop with many instructions a line. Lines go to the second cache from far ahead, since the first can wait for few at a
+/// time, and what is read goes to the first from near ahead.
+inline constexpr size_t kFarAhead = 8192;
+inline constexpr size_t kNearAhead = 2048;
 
 /// Kernels that do in registers what split, pack_bits and encode_level do one after another, and
 /// the inverse, for values rotated left by one. Index 0 for 1-byte values, 1 for 2-byte values;

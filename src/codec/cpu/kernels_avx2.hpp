@@ -20,6 +20,11 @@ using Bytes = __m256i;
 [[gnu::always_inline]] inline void store(uint8_t* dst, Bytes v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), v);
 }
+/// Asks for a line that will be read.
+[[gnu::always_inline]] inline void fetch_ahead(const uint8_t* src) {
+  _mm_prefetch(src + kFarAhead, _MM_HINT_T1);
+  _mm_prefetch(src + kNearAhead, _MM_HINT_T0);
+}
 [[gnu::always_inline]] inline __m128i load_word(const uint8_t* src) {
   return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src));
 }

@@ -22,6 +22,11 @@ using Bytes = __m512i;
 
 [[gnu::always_inline]] inline Bytes load(const uint8_t* src) { return _mm512_loadu_si512(src); }
 [[gnu::always_inline]] inline void store(uint8_t* dst, Bytes v) { _mm512_storeu_si512(dst, v); }
+/// Asks for a line that will be read.
+[[gnu::always_inline]] inline void fetch_ahead(const uint8_t* src) {
+  _mm_prefetch(src + kFarAhead, _MM_HINT_T1);
+  _mm_prefetch(src + kNearAhead, _MM_HINT_T0);
+}
 [[gnu::always_inline]] inline Bytes load_some(const uint8_t* src, __mmask64 bytes) {
   return _mm512_maskz_loadu_epi8(bytes, src);
 }

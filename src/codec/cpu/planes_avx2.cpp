@@ -6,9 +6,6 @@
 namespace uzip {
 namespace {
 
-/// Bytes that are read ahead of the loads; hardware prefetchers stop at pages.
-constexpr size_t kAhead = 4096;
-
 /// Rotates the values of a vector.
 template <size_t kSize>
 struct Rotation {
@@ -138,7 +135,7 @@ template <size_t kSize, unsigned kClass>
   for (; at + 32 <= count; at += 32, src += 32 * kSize) {
 #pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
-      if (i % 2 == 0) _mm_prefetch(src + kAhead + 32 * i, _MM_HINT_T0);
+      if (i % 2 == 0) fetch_ahead(src + 32 * i);
       v[i] = rotate(load(src + 32 * i));
     }
     to_planes<kSize>(v, group);
@@ -184,7 +181,7 @@ void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* 
   const Bytes high = _mm256_set1_epi8(static_cast<char>(0xffu << rotation % 8));
   size_t at = 0;
   for (; at + 32 <= count; at += 32) {
-    if (at % 64 == 0) _mm_prefetch(ahead + at, _MM_HINT_T0);
+    if (at % 64 == 0) _mm_prefetch(ahead + at, _MM_HINT_T1);
     const Bytes v = load(src + at);
     const Bytes up = _mm256_and_si256(_mm256_sll_epi16(v, left), high);
     const Bytes down = _mm256_andnot_si256(high, _mm256_srl_epi16(v, right));
@@ -196,7 +193,7 @@ void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* 
 }  // namespace
 
 void avx2_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
-  rotate_bytes(src, count, rotation, planes[0], src + kAhead);
+  rotate_bytes(src, count, rotation, planes[0], src + kFarAhead);
 }
 void avx2_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
   split<2, 1>(src, count, rotation, planes);

@@ -120,9 +120,6 @@ template <size_t kSize>
   }
 }
 
-/// Bytes that are read ahead of the loads; hardware prefetchers stop at pages.
-constexpr size_t kAhead = 4096;
-
 template <size_t kSize>
 void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
   const Bytes group = group_by_plane<kSize>();
@@ -133,7 +130,7 @@ void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* con
   for (; at < whole; at += 64, src += 64 * kSize) {
 #pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
-      _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
+      fetch_ahead(src + 64 * i);
       v[i] = rotate_left<kSize>(load(src + 64 * i), by);
     }
     to_planes<kSize>(v, group);
@@ -190,7 +187,7 @@ void split_one(const uint8_t* src, size_t count, unsigned rotation, size_t plane
   for (; at + 64 <= count; at += 64, src += 64 * kSize) {
 #pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
-      _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
+      fetch_ahead(src + 64 * i);
       v[i] = rotate_left<kSize>(load(src + 64 * i), by);
     }
     store(dst + at, one_plane<kSize>(v, shift));
@@ -258,7 +255,7 @@ void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* 
   const Bytes matrix = rotation_matrix(rotation);
   size_t at = 0;
   for (; at + 64 <= count; at += 64) {
-    _mm_prefetch(ahead + at, _MM_HINT_T0);
+    _mm_prefetch(ahead + at, _MM_HINT_T1);
     store(dst + at, _mm512_gf2p8affine_epi64_epi8(load(src + at), matrix, 0));
   }
   const uint64_t rest = low_bits(count - at);
@@ -269,7 +266,7 @@ void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* 
 }  // namespace
 
 void avx512_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
-  rotate_bytes(src, count, rotation, planes[0], src + kAhead);
+  rotate_bytes(src, count, rotation, planes[0], src + kFarAhead);
 }
 void avx512_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
   split<2>(src, count, rotation, planes);

@@ -14,10 +14,6 @@
 namespace uzip {
 namespace {
 
-/// How the reduction kernels fetch: from memory to the second cache, and from there to the first.
-constexpr size_t kFarAhead = 8192;
-constexpr size_t kNearAhead = 2048;
-
 /// A sink like StoreSink, for Output::sum. The first two operands may change places: their sum is the same, and a NaN
 /// has no payload afterwards. So the usual sum, of two, is the same whichever was decoded.
 template <class Step>
@@ -43,8 +39,7 @@ class SumSink {
 
  private:
   [[gnu::always_inline]] Words words(const uint8_t* source) const {
-    _mm_prefetch(source + at_ + kFarAhead, _MM_HINT_T1);
-    _mm_prefetch(source + at_ + kNearAhead, _MM_HINT_T0);
+    fetch_ahead(source + at_);
     return Words(load(source + at_));
   }
 

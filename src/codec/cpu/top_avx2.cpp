@@ -7,9 +7,6 @@
 namespace uzip {
 namespace {
 
-/// Bytes that are read ahead of the loop; hardware prefetchers stop at pages.
-constexpr size_t kAhead = 4096;
-
 /// 32 values of one byte: the rotated value is the top plane.
 struct Values1 {
   static constexpr size_t kSize = 1;
@@ -50,7 +47,7 @@ template <class Values, unsigned W, bool kShifts, class Lookup>
   for (; count >= 64;
        count -= 64, src += 64 * Values::kSize, other += 64 * kOther, words += 8 * W) {
 #pragma GCC unroll 8
-    for (size_t i = 0; i < Values::kSize; ++i) _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
+    for (size_t i = 0; i < Values::kSize; ++i) fetch_ahead(src + 64 * i);
     Bytes a = Values::read(src, other);
     Bytes b = Values::read(src + 32 * Values::kSize, other + 32 * kOther);
     if constexpr (kShifts) {

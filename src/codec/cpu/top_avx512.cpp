@@ -8,9 +8,6 @@
 namespace uzip {
 namespace {
 
-/// Bytes that are read ahead of the loop; hardware prefetchers stop at pages.
-constexpr size_t kAhead = 4096;
-
 /// 64 values of one byte: the rotated value is the top plane.
 struct Values1 {
   static constexpr size_t kSize = 1;
@@ -83,7 +80,7 @@ template <class Values, unsigned W, unsigned kShift, class Lookup>
     other += 64 * (Values::kSize - 1);
   };
   for (; count >= 64; count -= 64) {
-    for (size_t i = 0; i < Values::kSize; ++i) _mm_prefetch(src + kAhead + 64 * i, _MM_HINT_T0);
+    for (size_t i = 0; i < Values::kSize; ++i) fetch_ahead(src + 64 * i);
     group(64);
   }
   if (count > 0) group(count);
