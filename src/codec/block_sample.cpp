@@ -267,7 +267,10 @@ void count_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, 
   const unsigned bits = 8 * static_cast<unsigned>(size);
   const unsigned down = (8 * static_cast<unsigned>(plane) + bits - rotation) % bits;
   HistogramBuilder builder;
-  if (down + 8 > bits)
+  const bool wraps = down + 8 > bits;
+  if (wraps && skip_zeros)
+    count_bytes<true, true>(values.data(), count, down, bits, builder);
+  else if (wraps)
     count_bytes<false, true>(values.data(), count, down, bits, builder);
   else if (skip_zeros)
     count_bytes<true, false>(values.data(), count, down, bits, builder);

@@ -54,12 +54,19 @@ void PlanMemory::price_fields(const SequenceRecord& top) {
   }
 }
 
+uint64_t PlanMemory::turned(uint64_t value) const {
+  if (rotation_ == 0) return value;
+  const unsigned bits = 8 * static_cast<unsigned>(type_size_);
+  return (value << rotation_ | value >> (bits - rotation_)) & ~uint64_t{0} >> (64 - bits);
+}
+
 void PlanMemory::remember(const BlockDescriptor& plan, const BlockSample& sample, size_t type_size,
                           unsigned uses) {
   const SequenceRecord& top = plan.planes[type_size - 1];
   plan_ = plan;
   type_size_ = type_size;
   uses_ = uses;
+  rotation_ = plan.delta ? 0 : plan.rotation;
   field_begin_ = static_cast<unsigned>(8 * type_size - 8) + (top.shift & 7u);
   varying_ = 0;
   for (size_t p = 0; p < type_size && !plan.delta; ++p)
@@ -71,7 +78,7 @@ void PlanMemory::remember(const BlockDescriptor& plan, const BlockSample& sample
     const uint64_t value = sample.values[i];
     ++expected_.values;
     expected_.zeros += value <= 1;
-    if (value > 1) expected_.bits += bits_[value >> field_begin_];
+    if (value > 1) expected_.bits += bits_[turned(value) >> field_begin_];
     if (plan.delta)
       expected_.lengths += static_cast<unsigned>(std::bit_width(sample.differences[i]));
   }
@@ -86,10 +93,11 @@ PlanMemory::Signs PlanMemory::look(const uint8_t* src, size_t step) const {
     for (size_t i = 0; i < kLength; ++i) {
       const T value = rotated<T>(src + i * sizeof(T));
       const bool zero = value <= 1;
-      seen.any |= zero ? 0 : value;
-      seen.every &= zero ? ~uint64_t{0} : value;
+      const T bits = std::rotl(value, static_cast<int>(rotation_));
+      seen.any |= zero ? 0 : bits;
+      seen.every &= zero ? ~uint64_t{0} : bits;
       seen.zeros += zero;
-      seen.bits += zero ? 0 : bits_[value >> field_begin_];
+      seen.bits += zero ? 0 : bits_[bits >> field_begin_];
       if (i > 0) seen.lengths += length_of_difference(value, previous);
       previous = value;
     }

@@ -34,6 +34,7 @@ class PlanMemory {
     size_t differences = 0;
   };
 
+  uint64_t turned(uint64_t value) const;
   template <class T>
   Signs look(const uint8_t* src, size_t step) const;
   bool fits(const Signs& seen) const;
@@ -42,7 +43,8 @@ class PlanMemory {
   BlockDescriptor plan_;
   size_t type_size_ = 0;
   unsigned uses_ = 0;
-  unsigned field_begin_ = 0;         ///< lowest bit of the top field
+  unsigned rotation_ = 0;            ///< of values that are no differences, beyond that of samples
+  unsigned field_begin_ = 0;         ///< lowest bit of the top field, of values so rotated
   uint64_t varying_ = 0;             ///< bits of a value that the plan expects to vary
   std::array<uint8_t, 256> bits_{};  ///< that the code of each top field takes
   Signs expected_;

@@ -70,10 +70,11 @@ struct View {
   size_t count;  ///< values of the block that go into the planes
 };
 
-/// Plans all planes and returns their cost.
+/// Plans all planes and returns their cost. *low_gain is what codes save in planes below the top one.
 uint64_t plan_planes(const LevTraits& traits, const Effort& effort, const View& view,
-                     BlockDescriptor* plan) {
+                     BlockDescriptor* plan, uint64_t* low_gain = nullptr) {
   uint64_t cost = 0;
+  uint64_t gain = 0;
   for (size_t p = traits.size; p-- > 0;) {
     const bool is_top = p == traits.size - 1;
     if (!is_top && !view.skip_zeros &&
@@ -88,10 +89,31 @@ uint64_t plan_planes(const LevTraits& traits, const Effort& effort, const View& 
                 &histogram);
     ShiftRange shifts{0, effort.shifts - 1, false};
     if (is_top && traits.top_shift > 0) shifts = {traits.top_shift, traits.top_shift, true};
-    cost += choose_record(histogram, view.count, effort.levels, shifts, &plan->planes[p]);
+    const uint64_t here =
+        choose_record(histogram, view.count, effort.levels, shifts, &plan->planes[p]);
+    cost += here;
+    const auto varying = static_cast<uint64_t>(std::popcount(histogram.varying()));
+    if (!is_top) gain += varying * kCostUnit * view.count - here;
   }
+  if (low_gain != nullptr) *low_gain = gain;
   plan->rotation = static_cast<uint8_t>(view.rotation);
   return cost;
+}
+
+/// The rotation of values as they are. An exponent of more than 8 bits shares its low ones with the mantissa; if its
+/// highest bits never change they go to the other end, and the others have a plane of their own.
+unsigned value_rotation(const LevTraits& traits, const BlockSample& sample, bool skip_zeros) {
+  if (traits.wide_exponent == 0) return 0;
+  uint64_t any = 0;
+  uint64_t every = ~uint64_t{0};
+  for (size_t i = 0; i < sample.count; ++i) {
+    const uint64_t value = sample.values[i];
+    if (skip_zeros && value <= 1) continue;
+    any |= value;
+    every &= value;
+  }
+  const uint64_t varying = any & ~every;
+  return varying >> (8 * traits.size - traits.wide_exponent) == 0 ? traits.wide_exponent : 0;
 }
 
 /// Plans the planes without zeros, if these are many. Returns the cost, bitmaps included.
@@ -102,7 +124,9 @@ uint64_t plan_without_zeros(const LevTraits& traits, const Effort& effort,
   plan->zeros = true;
   const bool both_signs = sample.minus_zeros > 0 && sample.minus_zeros < sample.zeros;
   const uint64_t bitmaps = (count + (both_signs ? count - kept : 0)) * kCostUnit;
-  return bitmaps + plan_planes(traits, effort, {&sample.values, sample.count, 0, true, kept}, plan);
+  const unsigned rotation = value_rotation(traits, sample, true);
+  return bitmaps +
+         plan_planes(traits, effort, {&sample.values, sample.count, rotation, true, kept}, plan);
 }
 
 /// Plans differences, if they are small. Returns the cost.
@@ -150,8 +174,10 @@ uint64_t plan_differences(const LevTraits& traits, const Effort& effort, BlockSa
 uint64_t plan_values(const LevTraits& traits, const Effort& effort, BlockSample& sample,
                      size_t count, BlockDescriptor* plan) {
   const BlockDescriptor empty = *plan;
-  uint64_t cost =
-      plan_planes(traits, effort, {&sample.values, sample.count, 0, false, count}, plan);
+  const unsigned rotation = value_rotation(traits, sample, false);
+  uint64_t low_gain = 0;
+  uint64_t cost = plan_planes(
+      traits, effort, {&sample.values, sample.count, rotation, false, count}, plan, &low_gain);
   auto consider = [&](uint64_t other_cost, const BlockDescriptor& other) {
     if (other_cost == UINT64_MAX || other_cost + other_cost / 64 >= cost) return;
     cost = other_cost;
@@ -161,7 +187,8 @@ uint64_t plan_values(const LevTraits& traits, const Effort& effort, BlockSample&
   consider(plan_without_zeros(traits, effort, sample, count, &other), other);
   if (plan->zeros || !effort.differences || traits.top_shift > 0) return cost;
   other = empty;
-  consider(plan_differences(traits, effort, sample, count, cost, &other), other);
+  // What low bits gain is in the differences, too, but not in the first looks at them.
+  consider(plan_differences(traits, effort, sample, count, cost + low_gain, &other), other);
   return cost;
 }
 
@@ -169,9 +196,10 @@ uint64_t plan_values(const LevTraits& traits, const Effort& effort, BlockSample&
 
 LevTraits lev_traits(DataType type) {
   const DataTypeInfo& info = datatype_info(type);
-  LevTraits traits{info.size, static_cast<unsigned>(std::countr_zero(info.size)), 0};
+  LevTraits traits{info.size, static_cast<unsigned>(std::countr_zero(info.size)), 0, 0};
   if (type == UZIP_FP16 || type == UZIP_FP8_E4M3FN) traits.top_shift = 3;
   if (type == UZIP_FP8_E5M2) traits.top_shift = 2;
+  if (type == UZIP_FP64) traits.wide_exponent = 3;
   return traits;
 }
 

@@ -16,6 +16,7 @@ struct LevTraits {
   size_t size;          ///< bytes
   unsigned size_class;  ///< log2 of size
   unsigned top_shift;  ///< bits below the exponent in the top plane that belong into the plain part
+  unsigned wide_exponent;  ///< bits of the exponent beyond 8
 };
 LevTraits lev_traits(DataType type);
 
