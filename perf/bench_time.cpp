@@ -70,10 +70,19 @@ class Timer {
     bench_.buffers.result.arm((in_place_ ? layout_.largest() : layout_.receive) * bench_.type.size);
   }
 
+  // An in-place reduction replaces its input. Summing sums again would soon compress like nothing
+  // real, so each call gets the same input anew, from the other buffer.
+  bool replaces_input() const { return in_place_ && bench_.operation.reduces; }
+
   void fill_source() const {
-    bench_.sample.fill(bench_.source(layout_, in_place_), sample_start(bench_.world.rank()),
-                       layout_.send);
-    (in_place_ ? bench_.buffers.result : bench_.buffers.source).push();
+    const bool apart = !in_place_ || replaces_input();
+    bench_.sample.fill(bench_.source(layout_, !apart), sample_start(bench_.world.rank()), layout_.send);
+    (apart ? bench_.buffers.source : bench_.buffers.result).push();
+  }
+
+  void restore_input() const {
+    bench_.buffers.result.copy_from(bench_.buffers.source, bench_.source(layout_, true),
+                                    layout_.send * bench_.type.size);
   }
 
   void take_turns(size_t first) {
@@ -84,10 +93,9 @@ class Timer {
   }
 
   void run_own() {
-    // An in-place reduction replaces its input. Summing sums again would soon compress like nothing
-    // real.
-    if (in_place_ && bench_.operation.reduces) fill_source();
-    if (!peers_.empty()) bench_.world.barrier();
+    if (replaces_input()) restore_input();
+    // Ranks restore it in different times, which is not the operation's.
+    if (replaces_input() || !peers_.empty()) bench_.world.barrier();
     const Clock::time_point start = Clock::now();
     require(bench_.run(layout_, in_place_, options_, &info_), bench_.operation.name);
     times_[0].push_back(seconds_since(start));

@@ -43,4 +43,9 @@ void GuardedBuffer::pull() {
   if (twin_) device_->copy(begin(), twin_.get(), used());
 }
 
+void GuardedBuffer::copy_from(const GuardedBuffer& other, std::byte* place, size_t bytes) {
+  if (twin_) device_->copy(passed(place), other.passed(other.start_), bytes);
+  else std::memcpy(place, other.start_, bytes);
+}
+
 }  // namespace perf

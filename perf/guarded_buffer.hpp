@@ -33,6 +33,8 @@ class GuardedBuffer {
   /// Copies the armed part and the guard bands to the twin, or from it; nothing where there is none.
   void push();
   void pull();
+  /// Copies the first `bytes` bytes of another buffer to a place in this one, where calls see them: with twins, between these.
+  void copy_from(const GuardedBuffer& other, std::byte* place, size_t bytes);
 
  private:
   struct Releaser {
