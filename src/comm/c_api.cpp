@@ -64,6 +64,7 @@ Result<uzip_comm_t> publish(Result<CommunicatorHandle> made) {
 Status run_validated(CommunicatorHandle& handle, CollArgs&& args) {
   Engine& engine = *handle.engine;
   std::unique_lock lock(engine.mutex());
+  args.blocking = true;
   UZIP_RETURN_IF_ERROR(calibrate_before(handle, args, lock));
   UZIP_ASSIGN_OR_RETURN(Request* const request, handle.comm->start(std::move(args)));
   engine.wait(*request, lock);

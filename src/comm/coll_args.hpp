@@ -110,6 +110,7 @@ struct CollArgs {
   CallOptions options;
   uzip_coll_info_t* info = nullptr;
   bool announced = false;  ///< the others know whether this rank waits for it, see calibrate_before()
+  bool blocking = false;   ///< the caller does nothing else until it has ended
 };
 
 /// Who makes the call: what validation needs to know of the communicator.

@@ -58,6 +58,7 @@ Communicator::Communicator(Engine& engine, int rank, std::vector<int> processes,
       next_sent_(processes_.size()),
       next_arrival_(processes_.size()) {
   std::copy_n(engine.default_options(), kCollCount, defaults_);
+  if (size() > 1 && selector_.has_gpu_peers()) peers_ = std::make_unique<GpuPeers>(engine.gpus(), engine.config(), rank_, size());
 }
 
 Communicator::~Communicator() {
@@ -86,10 +87,9 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
            (!args.neighbors || shape.neighborhood.matches(*args.neighbors));
   };
   const bool staged = args.device >= 0;
-  const bool by_peers = staged && peers_ && peers_->suits(args);
   for (size_t i = 0; i < plans_.size(); ++i) {
     const size_t candidate = (last_plan_ + i) % plans_.size();
-    if (plans_[candidate]->staged != staged || plans_[candidate]->by_peers != by_peers || !matches(plans_[candidate]->plan.shape)) continue;
+    if (plans_[candidate]->staged != staged || !matches(plans_[candidate]->plan.shape)) continue;
     last_plan_ = candidate;
     return plans_[candidate];
   }
@@ -100,8 +100,6 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
   prepared->staged = staged;
-  prepared->by_peers = by_peers;
-  if (by_peers) peers_->adapt(prepared->plan);
   prepared->direct = !staged && DirectExchange::suits(prepared->plan);
   if (engine_.config().trace) log(LogLevel::kTrace, "%s", selector_.explain(prepared->plan).c_str());
   if (plans_.size() < kCachedPlans) plans_.emplace_back();
@@ -128,7 +126,8 @@ Result<Request*> Communicator::start(CollArgs&& args, std::shared_ptr<PreparedPl
 Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan) {
   if (!health_.ok()) return health_.with_context(call_name(args.kind));
   UZIP_RETURN_IF_ERROR(request.use_memory_of(args));
-  UZIP_RETURN_IF_ERROR(plan->by_peers ? peers_->check_stream(args.stream) : request.follow_stream(args));
+  request.prepare_vote(peers_ ? peers_->vote(args, plan->plan) : Ballot::kNo, size());
+  UZIP_RETURN_IF_ERROR(request.follow_stream(args));
   if (!args.announced && calibration_due(args)) UZIP_RETURN_IF_ERROR(start_vote(false).status());
   CallStamp stamp;
   stamp.coll = static_cast<uint8_t>(args.kind == CallKind::kRecv ? CallKind::kSend : args.kind);
@@ -256,7 +255,7 @@ bool Communicator::deliver(Request& request, Incoming& incoming, const MessageHe
     request.fail(status);
     return false;
   }
-  if (index.round == MessageIndex::kInquiryRound) return false;  // we agree
+  if (index.round == MessageIndex::kInquiryRound) return request.on_ballot(incoming, source, index.message);
   switch (request.on_message(incoming, head.frame, source, index.round, index.message)) {
     case Request::Answer::kTaken: return true;
     case Request::Answer::kLater: hold(incoming, head); return true;
@@ -458,14 +457,23 @@ void Communicator::on_control(const MessageHead& head, const std::string& text) 
   }
 }
 
-void Communicator::send_inquiry(int peer, const CallStamp& stamp) {
+void Communicator::send_ballot(int peer, const CallStamp& stamp, Ballot ballot) {
+  std::string body;
+  if (ballot == Ballot::kOffer) {
+    const gpu::PeerHandle& handle = peers_->handle();
+    body.assign(reinterpret_cast<const char*>(handle.bytes), sizeof handle.bytes);
+  }
+  send_aside(peer, stamp, static_cast<uint32_t>(ballot), body);
+}
+
+void Communicator::send_aside(int peer, const CallStamp& stamp, uint32_t number, const std::string& body) {
   MessageHead head;
   const auto to = static_cast<size_t>(peer);
   head.envelope = {numbers_[to], static_cast<uint32_t>(rank_),
-                   MessageIndex{MessageKind::kCollective, MessageIndex::kInquiryRound, 0}.pack(), 0};
+                   MessageIndex{MessageKind::kCollective, MessageIndex::kInquiryRound, number}.pack(), 0};
   head.frame.call = stamp;
   seal(head);
-  engine_.send_control(processes_[to], head, "");
+  engine_.send_control(processes_[to], head, body);
 }
 
 // ---- Sending ---------------------------------------------------------------------------------------------

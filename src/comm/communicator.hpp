@@ -53,8 +53,7 @@ class Communicator {
   /// Lets calls of this plan in this request allocate nothing from now on, until Request::unreserve().
   Status reserve(Request& request, const CollArgs& args, const std::shared_ptr<PreparedPlan>& plan);
 
-  /// How the ranks' GPUs reach one another, if they do.
-  void use(std::unique_ptr<GpuPeers> peers) { peers_ = std::move(peers); }
+  /// The ranks' GPUs, if they share a host and may carry calls out among themselves; else null.
   GpuPeers* peers() { return peers_.get(); }
 
   // Calibration. The large collectives of a communicator are the same on all ranks, and in the same order; so all come to
@@ -86,7 +85,9 @@ class Communicator {
                         std::span<const std::byte> body, Completion* completion);
   void offer_held(Request& request, uint32_t round);
   void tell_call_failed(const Request& request);
-  void send_inquiry(int peer, const CallStamp& stamp);
+  /// About a call, not of it; see MessageIndex::kInquiryRound. Number 0 is an inquiry.
+  void send_aside(int peer, const CallStamp& stamp, uint32_t number, const std::string& body = "");
+  void send_ballot(int peer, const CallStamp& stamp, Ballot ballot);
   void on_request_ended(Request& request);
 
  private:

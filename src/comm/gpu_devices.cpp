@@ -66,8 +66,9 @@ bool GpuDevices::has_room(GpuDevice& device, size_t pinned_bytes, size_t device_
 
 bool GpuDevices::progress() {
   bool moved = false;
-  for (const auto& device : devices_) moved |= device->executor->progress();
+  // Calls of the peers end first: what they waited for on their streams has come by then, too.
   for (size_t i = 0; i < peers_.size(); ++i) moved |= peers_[i]->progress();
+  for (const auto& device : devices_) moved |= device->executor->progress();
   return moved;
 }
 

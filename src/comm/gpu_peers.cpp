@@ -3,11 +3,11 @@
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "comm/gpu_devices.hpp"
+#include "comm/request.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <utility>
 
 namespace uzip {
 namespace {
@@ -19,18 +19,11 @@ constexpr double kKernelSeconds = 60;
 /// What a rank sends another of a call must have so many bytes before coding it is faster. Measured on two H200.
 constexpr size_t kCodedBytes = size_t{64} << 20;
 
+/// Calls at work at a time; the plugin can count 256.
+constexpr size_t kMostAtWork = 128;
+
 /// How long the end of a communicator waits for calls that it gave up.
 constexpr std::chrono::seconds kGiveUpLimit{5};
-
-struct Offer {
-  int32_t usable;
-  int32_t reserved;
-  gpu::PeerHandle handle;
-};
-
-bool all_usable(const std::vector<Offer>& offers) {
-  return std::all_of(offers.begin(), offers.end(), [](const Offer& offer) { return offer.usable != 0; });
-}
 
 std::optional<gpu::PeerColl> coll_here(CallKind kind) {
   switch (kind) {
@@ -41,112 +34,159 @@ std::optional<gpu::PeerColl> coll_here(CallKind kind) {
   }
 }
 
+/// Whether the peers' results have the bits of the plan's: they reduce in rank order, and round once.
+bool has_same_bits(const Plan& plan) {
+  return plan.algorithm && (plan.algorithm->order == Order::kRanks || plan.algorithm->order == Order::kMoves);
+}
+
 }  // namespace
 
-Result<std::unique_ptr<GpuPeers>> GpuPeers::connect(GpuDevices& gpus, const Config& config, int rank, int size,
-                                                    const Exchange& exchange) {
-  std::unique_ptr<GpuPeers> peers;
-  std::vector<Offer> offers(static_cast<size_t>(size));
-  Offer own{};
-  int device = 0;
-  const gpu::PluginApi* const api = config.gpu_peers && gpus.in_use() ? gpus.plugin() : nullptr;
-  own.usable = api && api->current_device(&device) == 0;
-  UZIP_RETURN_IF_ERROR(exchange(&own, offers.data(), sizeof own));
-  if (!all_usable(offers)) return peers;  // some have no GPU, or don't want to
-
-  peers.reset(new GpuPeers(gpus, *api, device, size));
-  Status status = peers->create(config, rank, &own.handle);
-  own.usable = status.ok();
-  UZIP_RETURN_IF_ERROR(exchange(&own, offers.data(), sizeof own));
-  if (all_usable(offers)) {
-    std::vector<gpu::PeerHandle> handles;
-    for (const Offer& offer : offers) handles.push_back(offer.handle);
-    status = peers->check(api->peers()->connect(peers->group_, handles.data()));
-    own.usable = status.ok();
-    UZIP_RETURN_IF_ERROR(exchange(&own, offers.data(), sizeof own));
-    if (all_usable(offers)) return peers;
-  }
-  log(LogLevel::kWarn, "the ranks' GPUs don't open their memory to one another; calls on it go through host memory%s%s",
-      status.ok() ? "" : ": ", status.message().c_str());
-  peers.reset();
-  return peers;
-}
-
-GpuPeers::GpuPeers(GpuDevices& gpus, const gpu::PluginApi& api, int device, int size)
-    : gpus_(gpus), api_(api), device_(device), size_(size) {
-  gpus_.add(this);
-}
-
-Status GpuPeers::create(const Config& config, int rank, gpu::PeerHandle* own) {
-  gpu::PeerOptions options{};
-  options.rank = rank;
-  options.ranks = size_;
-  options.most_bytes = config.gpu_peer_memory ? config.gpu_peer_memory : GpuDevices::kDefaultMemory;
-  options.deadline_ns = static_cast<uint64_t>(kKernelSeconds * 1e9);
-  options.blocks = static_cast<unsigned>(config.gpu_blocks);
-  options.depth = kDepth;
-  return check(api_.peers()->create(&options, &group_, own));
-}
+GpuPeers::GpuPeers(GpuDevices& gpus, const Config& config, int rank, int size)
+    : gpus_(gpus), config_(config), rank_(rank), size_(size) {}
 
 GpuPeers::~GpuPeers() {
+  if (!api_) return;
   given_up_ = given_up_ || busy();
   const auto limit = std::chrono::steady_clock::now() + kGiveUpLimit;
   while (busy() && std::chrono::steady_clock::now() < limit) progress();
   // What a stream may still write to stays for good.
-  if (!busy()) api_.peers()->destroy(group_);
+  if (!busy()) {
+    if (group_) api_->peers()->destroy(group_);
+    if (stream_) (void)api_->destroy_stream(stream_);
+  }
   gpus_.remove(this);
 }
 
-bool GpuPeers::suits(const CollArgs& args) const {
-  const bool in_order = !args.options.algorithm || args.options.algorithm->in_rank_order;
-  return args.device == device_ && coll_here(args.kind) && in_order && args.count > 0 && !args.user_op;
+// ---- Agreement -------------------------------------------------------------------------------------------
+
+Ballot GpuPeers::vote(const CollArgs& args, const Plan& plan) {
+  if (state_ == State::kRefused || args.device < 0 || args.count == 0 || args.user_op || !coll_here(args.kind) ||
+      !has_same_bits(plan))
+    return Ballot::kNo;
+  if (state_ == State::kUnused) {
+    if (const Status created = create(args.device); !created.ok()) {
+      refuse(created.message().c_str());
+      return Ballot::kNo;
+    }
+    state_ = State::kOffered;
+  }
+  if (args.device != device_) return Ballot::kNo;
+  return state_ == State::kReady ? Ballot::kReady : Ballot::kOffer;
 }
 
-void GpuPeers::adapt(Plan& plan) const {
+Status GpuPeers::create(int device) {
+  api_ = gpus_.plugin();
+  if (!api_) return error(UZIP_ERR_UNSUPPORTED, "there is no plugin for GPU %d", device);
+  gpus_.add(this);
+  device_ = device;
+  int before = device;
+  UZIP_RETURN_IF_ERROR(check(api_->current_device(&before)));
+  UZIP_RETURN_IF_ERROR(check(api_->set_device(device)));
+  const Status created = create_here();
+  UZIP_RETURN_IF_ERROR(check(api_->set_device(before)));
+  return created;
+}
+
+/// On the current device.
+Status GpuPeers::create_here() {
+  UZIP_RETURN_IF_ERROR(check(api_->create_stream(&stream_)));
+  gpu::PeerOptions options{};
+  options.rank = rank_;
+  options.ranks = size_;
+  options.most_bytes = config_.gpu_peer_memory ? config_.gpu_peer_memory : GpuDevices::kDefaultMemory;
+  options.deadline_ns = static_cast<uint64_t>(kKernelSeconds * 1e9);
+  options.blocks = static_cast<unsigned>(config_.gpu_blocks);
+  options.depth = kDepth;
+  return check(api_->peers()->create(&options, &group_, &handle_));
+}
+
+bool GpuPeers::open(std::span<const gpu::PeerHandle> handles) {
+  if (state_ == State::kOffered) {
+    const Status opened = check(api_->peers()->connect(group_, handles.data()));
+    if (opened.ok()) state_ = State::kOpened;
+    else refuse(opened.message().c_str());
+  }
+  return state_ != State::kRefused;
+}
+
+void GpuPeers::all_have_opened() {
+  if (state_ != State::kOpened) return;
+  state_ = State::kReady;
+  log(LogLevel::kInfo, "the GPUs of %d ranks have opened memory to one another", size_);
+}
+
+void GpuPeers::refuse(const char* why) {
+  if (state_ == State::kRefused) return;
+  state_ = State::kRefused;
+  log(LogLevel::kWarn, "calls between the GPUs of this host go through its memory: %s", why);
+}
+
+// ---- Order -----------------------------------------------------------------------------------------------
+
+void GpuPeers::take_turn(Request& request) {
+  for (Turn& turn : turns_)
+    if (turn.request == &request) turn.agreed = true;
+  advance();
+}
+
+void GpuPeers::leave_turn(Request& request) {
+  std::erase_if(turns_, [&](const Turn& turn) { return turn.request == &request; });
+  advance();
+}
+
+void GpuPeers::advance() {
+  while (!turns_.empty() && turns_.front().agreed && calls_.size() < kMostAtWork) {
+    Request& next = *turns_.front().request;
+    turns_.pop_front();
+    next.start_at_peers();  // may fail, and come here again
+  }
+}
+
+// ---- Calls -----------------------------------------------------------------------------------------------
+
+GpuPeers::Way GpuPeers::way_of(const Plan& plan) const {
   const CallShape& shape = plan.shape;
+  if (shape.options.codec.codec) return {plan.codec, plan.level};
   const size_t ranks = static_cast<size_t>(size_);
   const size_t piece = shape.count / (shape.kind == CallKind::kAllreduce ? ranks : 1) * datatype_size(shape.type);
-  plan.algorithm = nullptr;
-  plan.chunk = std::max<size_t>(shape.count, 1);
-  plan.rounds = plan.window = 1;
-  plan.split_rounds = 0;
-  if (!shape.options.codec.codec) plan.codec = is_float(shape.type) && piece >= kCodedBytes ? find_codec("lev") : nullptr;
-  plan.digest = static_cast<uint16_t>(plan.compute_digest() + 1);  // no other rank's call in rounds has it
+  if (!is_float(shape.type) || piece < kCodedBytes) return {};
+  return {find_codec("lev"), CodecLevel::kFastest};
 }
 
-Status GpuPeers::check_stream(void* stream) const {
-  bool capturing = false;
-  UZIP_RETURN_IF_ERROR(check(api_.is_capturing(stream, &capturing)));
-  if (!capturing) return Status();
-  return error(UZIP_ERR_UNSUPPORTED, "the stream is being captured, and a call between ranks can't become part of a "
-                                     "graph; call outside of the capture");
-}
-
-Result<GpuPeers::Sent> GpuPeers::start(const CollArgs& args, const Plan& plan, const CallStamp& stamp, Completion* completion) {
+Result<GpuPeers::Sent> GpuPeers::start(const CollArgs& args, const Way& way, const CallStamp& stamp, void* stream, void* after,
+                                       Completion* completion) {
+  if (state_ != State::kOpened && state_ != State::kReady)
+    return error(UZIP_ERR_INTERNAL, "a call between the GPUs of this host has failed before, which this one was to follow");
+  if (after) UZIP_RETURN_IF_ERROR(check(api_->stream_waits_for_event(stream, after)));
   gpu::PeerCall call{};
   call.coll = *coll_here(args.kind);
   call.type = static_cast<uint8_t>(args.type);
   call.op = static_cast<uint8_t>(args.op);
-  call.compress = plan.codec != nullptr;
-  call.levels = plan.level == CodecLevel::kSmallest ? 2 : 1;
+  call.compress = way.codec != nullptr;
+  call.levels = gpu::levels_on_gpu(way.level);
   call.count = args.count;
   call.average_over = args.op == UZIP_AVG ? static_cast<uint64_t>(size_) : 0;
   call.src = args.src;
   call.dst = args.dst;
   call.stamp = stamp;
   gpu::PeerTicket ticket{};
-  UZIP_RETURN_IF_ERROR(check(api_.peers()->start(group_, &call, args.stream, &ticket)));
+  UZIP_RETURN_IF_ERROR(check(api_->peers()->start(group_, &call, stream, &ticket)));
   calls_.push_back({ticket.number, completion});
   return Sent{ticket.payload_bytes, ticket.wire_bytes};
 }
 
+void GpuPeers::give_up() {
+  given_up_ = true;
+  refuse("one has failed, and after it no other could be started");
+}
+
 bool GpuPeers::progress() {
   if (calls_.empty()) return false;
-  if (given_up_) static_cast<void>(api_.peers()->give_up(group_));
+  if (given_up_) static_cast<void>(api_->peers()->give_up(group_));
   bool moved = false;
   for (size_t i = 0; i < calls_.size();) {
     bool done = false;
-    const Status status = check(api_.peers()->query(group_, calls_[i].ticket, &done));
+    const Status status = check(api_->peers()->query(group_, calls_[i].ticket, &done));
     if (!done) {
       ++i;
       continue;
@@ -156,16 +196,17 @@ bool GpuPeers::progress() {
     call.completion->done(call.completion, status);
     moved = true;
   }
+  if (moved) advance();
   return moved;
 }
 
 Status GpuPeers::check(int failed) const {
   switch (failed) {
     case 0: return Status();
-    case gpu::kPeerUnsupported: return error(UZIP_ERR_UNSUPPORTED, "%s", api_.last_error());
-    case gpu::kPeerTimedOut: return error(UZIP_ERR_TIMEOUT, "%s", api_.last_error());
-    case gpu::kPeerCorrupt: return error(UZIP_ERR_CORRUPT, "%s", api_.last_error());
-    default: return error(UZIP_ERR_INTERNAL, "%s", api_.last_error());
+    case gpu::kPeerUnsupported: return error(UZIP_ERR_UNSUPPORTED, "%s", api_->last_error());
+    case gpu::kPeerTimedOut: return error(UZIP_ERR_TIMEOUT, "%s", api_->last_error());
+    case gpu::kPeerCorrupt: return error(UZIP_ERR_CORRUPT, "%s", api_->last_error());
+    default: return error(UZIP_ERR_INTERNAL, "%s", api_->last_error());
   }
 }
 

@@ -1,68 +1,104 @@
 // The GPUs of a communicator whose ranks share a host and open memory to one another: a collective on their memory is
-// put on the GPU's streams as a whole, instead of in rounds that the host drives. Used by Communicator and Request.
+// put on the GPUs' streams as a whole, instead of in rounds that the host drives. Used by Communicator and Request.
 #pragma once
 
 #include "base/completion.hpp"
 #include "base/status.hpp"
+#include "comm/gpu_vote.hpp"
 #include "comm/plan.hpp"
 #include "gpu/plugin.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
+#include <deque>
+#include <span>
 #include <vector>
 
 namespace uzip {
 
 class GpuDevices;
+class Request;
 struct Config;
 
 class GpuPeers {
  public:
-  /// Gathers `bytes` of each rank, in rank order, into `all`.
-  using Exchange = std::function<Status(const void* mine, void* all, size_t bytes)>;
-
-  /// Collective. Null, and a line in the log if all have a GPU: some rank's memory can't be opened to all others.
-  static Result<std::unique_ptr<GpuPeers>> connect(GpuDevices& gpus, const Config& config, int rank, int size,
-                                                   const Exchange& exchange);
+  /// Costs nothing yet: memory is taken by the first call that suits.
+  GpuPeers(GpuDevices& gpus, const Config& config, int rank, int size);
   /// Gives up what is still at work.
   ~GpuPeers();
   GpuPeers(const GpuPeers&) = delete;
   GpuPeers& operator=(const GpuPeers&) = delete;
 
-  /// Whether a call on memory of a GPU is carried out here. The same on all ranks that have it in such memory.
-  bool suits(const CollArgs& args) const;
-  /// Makes a plan one for here: direct, and coded as asked for, or else when that is faster.
-  void adapt(Plan& plan) const;
+  // Agreement. Which calls the ranks vote on, and how, is the same from run to run: nothing depends on time.
+  /// What this rank says of a call.
+  Ballot vote(const CollArgs& args, const Plan& plan);
+  /// Of the memory that this rank opens to the others, once it has offered it.
+  const gpu::PeerHandle& handle() const { return handle_; }
+  /// Opens the memory of all, by rank; whether that could be done.
+  bool open(std::span<const gpu::PeerHandle> handles);
+  void all_have_opened();
+  /// From now on this rank says no.
+  void refuse(const char* why);
 
-  /// UZIP_ERR_UNSUPPORTED: no call can be put on the stream, which is being captured.
-  Status check_stream(void* stream) const;
+  // Order. All ranks must start the calls that they agree on in the same order, which is that in which they were made.
+  /// `request` waits for what the ranks agree on.
+  void wait_for_turn(Request& request) { turns_.push_back({&request, false}); }
+  /// They have agreed; Request::start_at_peers() is called when all before it is decided, perhaps at once.
+  void take_turn(Request& request);
+  /// It is carried out otherwise, or has failed.
+  void leave_turn(Request& request);
+
+  /// How a call is carried out here: coded as asked for, or else when that is faster.
+  struct Way {
+    const Codec* codec = nullptr;
+    CodecLevel level = CodecLevel::kBalanced;
+  };
+  Way way_of(const Plan& plan) const;
   /// Bytes that leave this rank.
   struct Sent {
     uint64_t payload, wire;
   };
-  /// Puts a call on its stream; `completion` is called, from progress(), when it has ended.
-  Result<Sent> start(const CollArgs& args, const Plan& plan, const CallStamp& stamp, Completion* completion);
-  /// Lets nothing wait for other ranks any more: the calls at work fail soon, and no other can be started.
-  void give_up() { given_up_ = true; }
+  /// Puts a call on `stream`, or without one on a stream of its own, behind `after` if that is not null; `completion`
+  /// is called, from progress(), when it has ended. After an error no other call can be started.
+  Result<Sent> start(const CollArgs& args, const Way& way, const CallStamp& stamp, void* stream, void* after,
+                     Completion* completion);
+  void* own_stream() const { return stream_; }
+  /// A call failed that others may have begun: lets nothing wait for other ranks any more. The calls at work fail soon.
+  void give_up();
   bool progress();
   bool busy() const { return !calls_.empty(); }
 
  private:
+  enum class State : uint8_t {
+    kUnused,
+    kOffered,  ///< this rank's memory is there
+    kOpened,   ///< the others' memory is open to this rank
+    kReady,    ///< and this rank's to the others
+    kRefused,
+  };
+  struct Turn {
+    Request* request;
+    bool agreed;
+  };
   struct Call {
     uint64_t ticket;
     Completion* completion;
   };
-  GpuPeers(GpuDevices& gpus, const gpu::PluginApi& api, int device, int size);
-  Status create(const Config& config, int rank, gpu::PeerHandle* own);
+  Status create(int device);
+  Status create_here();
+  void advance();
   Status check(int failed) const;
 
   GpuDevices& gpus_;
-  const gpu::PluginApi& api_;
-  const int device_;
-  const int size_;
+  const Config& config_;
+  const int rank_, size_;
+  State state_ = State::kUnused;
+  const gpu::PluginApi* api_ = nullptr;
+  int device_ = -1;
   gpu::PeerGroup* group_ = nullptr;
+  gpu::PeerHandle handle_{};
+  void* stream_ = nullptr;
+  std::deque<Turn> turns_;
   std::vector<Call> calls_;  ///< at work
   bool given_up_ = false;
 };

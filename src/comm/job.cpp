@@ -43,24 +43,6 @@ uzip_coll_args_t internal_call(uzip_coll_t coll, const void* src, void* dst, siz
   return call;
 }
 
-namespace {
-
-/// Opens the ranks' GPUs to one another, if they share a host. Collective.
-Status connect_gpus(CommunicatorHandle& handle, const GpuPeers::Exchange& exchange) {
-  Communicator& comm = *handle.comm;
-  Engine& engine = *handle.engine;
-  for (int rank = 1; rank < comm.size(); ++rank)
-    if (engine.host_of(comm.process(rank)) != engine.host_of(comm.process(0))) return Status();
-  if (comm.size() < 2) return Status();
-  UZIP_ASSIGN_OR_RETURN(std::unique_ptr<GpuPeers> peers,
-                        GpuPeers::connect(engine.gpus(), engine.config(), comm.rank(), comm.size(), exchange));
-  const std::lock_guard lock(engine.mutex());
-  comm.use(std::move(peers));
-  return Status();
-}
-
-}  // namespace
-
 Result<CommunicatorHandle> create_world(Bootstrap& bootstrap, const Config& config) {
   UZIP_RETURN_IF_ERROR(check_agreement(bootstrap, config));
   UZIP_RETURN_IF_ERROR(set_cpu_target(config.cpu));
@@ -73,19 +55,7 @@ Result<CommunicatorHandle> create_world(Bootstrap& bootstrap, const Config& conf
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, Engine::create(config, std::move(transport)));
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const TuningTable> tuning, agree_on_tuning(bootstrap, load_tuning(config)));
   engine->set_tuning(std::move(tuning));
-  UZIP_ASSIGN_OR_RETURN(CommunicatorHandle world, create_world(std::move(engine)));
-  UZIP_RETURN_IF_ERROR(connect_gpus(world, [&](const void* mine, void* all, size_t bytes) -> Status {
-    std::vector<std::vector<std::byte>> answers;
-    UZIP_RETURN_IF_ERROR(bootstrap.all_gather({static_cast<const std::byte*>(mine), bytes}, &answers));
-    for (size_t r = 0; r < answers.size(); ++r) {
-      if (answers[r].size() != bytes)
-        return error(UZIP_ERR_MISMATCH, "rank %zu tells %zu bytes of its GPU instead of %zu: is it of another version?",
-                     r, answers[r].size(), bytes);
-      std::memcpy(static_cast<std::byte*>(all) + r * bytes, answers[r].data(), bytes);
-    }
-    return Status();
-  }));
-  return world;
+  return create_world(std::move(engine));
 }
 
 Result<CommunicatorHandle> create_world(std::shared_ptr<Engine> engine) {
@@ -141,15 +111,7 @@ Result<CommunicatorHandle> split(CommunicatorHandle& parent, int color, int key)
   child.comm = std::make_unique<Communicator>(engine, rank, std::move(processes), std::move(numbers));
   child.comm->set_calibration(comm.calibration());
   engine.set_communicator(child.number, child.comm.get());
-  lock.unlock();
-  const Status connected = connect_gpus(child, [&](const void* mine, void* all, size_t bytes) {
-    return run_internal(child, internal_call(UZIP_ALLGATHER, mine, all, bytes), engine.config().timeout_limit);
-  });
-  if (connected.ok()) return child;
-  lock.lock();
-  child.comm.reset();
-  engine.free_number(child.number);
-  return connected;
+  return child;
 }
 
 void leave(CommunicatorHandle& handle) {

@@ -49,7 +49,7 @@ inline bool is_intact(const MessageHead& head) { return head.envelope.check == c
 struct MessageIndex {
   static constexpr uint32_t kMaxRounds = 1u << 18;
   static constexpr uint32_t kMaxMessages = 1u << 12;
-  /// Not a round: an empty message that only shows what its sender called. Plans have fewer rounds.
+  /// Not a round: a message that shows what its sender called, and may be a Ballot. Plans have fewer rounds.
   static constexpr uint32_t kInquiryRound = kMaxRounds - 1;
 
   MessageKind kind;

@@ -19,7 +19,7 @@ constexpr size_t kLongBytes = size_t{256} << 10;
 
 }  // namespace
 
-Request::Request(Engine& engine) : engine_(engine), exchange_(*this) {
+Request::Request(Engine& engine) : engine_(engine), exchange_(*this), vote_(*this) {
   stream_reached_.done = result_moved_.done = peers_done_.done = &Request::on_hook;
   stream_reached_.request = result_moved_.request = peers_done_.request = this;
   stream_reached_.then = &Request::on_stream_reached;
@@ -37,7 +37,13 @@ Status Request::use_memory_of(const CollArgs& args) {
 Status Request::follow_stream(const CollArgs& args) {
   follows_stream_ = false;
   if (!device_) return Status();
-  UZIP_ASSIGN_OR_RETURN(const Progress reached, device_->executor->after(args.stream, &stream_reached_));
+  UZIP_RETURN_IF_ERROR(device_->executor->check_stream(args.stream));
+  // Nobody puts anything else on the stream of a blocking call, so that the peers' work can go there itself.
+  return vote_.votes() && args.blocking ? Status() : watch_stream(args.stream);
+}
+
+Status Request::watch_stream(void* stream) {
+  UZIP_ASSIGN_OR_RETURN(const Progress reached, device_->executor->after(stream, &stream_reached_));
   follows_stream_ = reached == Progress::kPending;
   hooks_ += follows_stream_;
   return Status();
@@ -49,7 +55,6 @@ void Request::on_hook(Completion* self, const Status& status) {
   auto* const hook = static_cast<Hook*>(self);
   Request& request = *hook->request;
   --request.hooks_;
-  if (hook == &request.peers_done_) request.at_peers_ = false;
   if (!request.ended() && !status.ok()) request.fail(status);
   else if (!request.ended()) (request.*hook->then)();
   request.on_drained();
@@ -57,7 +62,7 @@ void Request::on_hook(Completion* self, const Status& status) {
 
 void Request::on_stream_reached() {
   follows_stream_ = false;
-  if (bound_) advance();
+  if (bound_ && !may_be_at_peers_) advance();
 }
 
 void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<PreparedPlan> prepared,
@@ -74,30 +79,53 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
   bound_ = args_.kind != CallKind::kRecv;
   status_ = Status();
   payload_bytes_ = wire_bytes_ = 0;
+  at_peers_ = false;
+  may_be_at_peers_ = vote_.votes();
   if (prepared_->direct) {
     exchange_.start();
     if (!ended()) comm_->offer_held(*this, 0);
-    return;
+  } else if (may_be_at_peers_) {
+    comm_->peers()->wait_for_turn(*this);
+    vote_.start();
+  } else {
+    start_rounds();
   }
-  if (prepared_->by_peers) return start_at_peers();
+  if (comm_->peers() && !ended() && !is_point_to_point(args_.kind)) comm_->offer_held(*this, MessageIndex::kInquiryRound);
+}
+
+void Request::start_rounds() {
   while (rounds_.size() < plan().window) rounds_.push_back(std::make_unique<Round>(*this));
   if (bound_) advance();
 }
 
-void Request::on_peers_done() { args_.result_moves ? move_result() : finish(); }
+void Request::on_voted(bool at_peers) {
+  if (at_peers) return comm_->peers()->take_turn(*this);
+  may_be_at_peers_ = false;
+  if (args_.blocking)
+    if (const Status watched = watch_stream(args_.stream); !watched.ok()) fail(watched);
+  comm_->peers()->leave_turn(*this);
+  if (!ended()) start_rounds();
+}
 
 void Request::start_at_peers() {
-  const auto sent = comm_->peers()->start(args_, plan(), stamp_, &peers_done_);
+  GpuPeers& peers = *comm_->peers();
+  way_ = peers.way_of(plan());
+  void* const stream = args_.blocking ? args_.stream : peers.own_stream();
+  void* const after = follows_stream_ ? device_->executor->event_of(&stream_reached_) : nullptr;
+  const auto sent = peers.start(args_, way_, stamp_, stream, after, &peers_done_);
   if (!sent.ok()) return fail(sent.status());
   at_peers_ = true;
   ++hooks_;
   payload_bytes_ = sent->payload;
   wire_bytes_ = sent->wire;
-  comm_->offer_held(*this, 0);  // nothing belongs to the call, but may show that a rank called something else
+}
+
+void Request::on_peers_done() {
+  may_be_at_peers_ = false;
+  args_.result_moves ? move_result() : finish();
 }
 
 Status Request::reserve(const std::shared_ptr<PreparedPlan>& prepared) {
-  if (prepared->by_peers) return Status();
   if (prepared->direct) {
     exchange_.reserve(static_cast<size_t>(prepared->plan.shape.size));
     return Status();
@@ -174,8 +202,10 @@ void Request::move_result() {
 void Request::finish() {
   finished_ = true;
   if (args_.info) {
-    const size_t chunk_bytes = plan().chunk * datatype_size(args_.type);
-    write_struct({0, plan().algorithm_name(), plan().codec_name(), chunk_bytes, payload_bytes_, wire_bytes_},
+    const size_t chunk = at_peers_ ? args_.count : plan().chunk;
+    const char* const codec = !at_peers_ ? plan().codec_name() : way_.codec ? way_.codec->name : "raw";
+    write_struct({0, at_peers_ ? "gpu_peers" : plan().algorithm_name(), codec, chunk * datatype_size(args_.type),
+                  payload_bytes_, wire_bytes_},
                  args_.info);
   }
   comm_->on_request_ended(*this);
@@ -184,7 +214,7 @@ void Request::finish() {
 Request::Answer Request::on_message(Incoming& incoming, const FrameHeader& frame, int source,
                                         uint32_t round, uint32_t message) {
   if (finished_ || !status_.ok()) return Answer::kRefused;
-  if (round >= plan().rounds || prepared_->by_peers) return Answer::kRefused;
+  if (round >= plan().rounds || may_be_at_peers_) return round < plan().rounds ? Answer::kLater : Answer::kRefused;
   if (prepared_->direct)
     return message == 0 && exchange_.on_message(incoming, frame, source) ? Answer::kTaken : Answer::kRefused;
   if (round >= next_round_) return Answer::kLater;
@@ -198,9 +228,13 @@ void Request::fail(const Status& status, bool tell_others) {
   status_ = status.with_context(describe());
   failed_at_ = std::chrono::steady_clock::now();
   exchange_.abandon();
+  vote_.abandon();
   for (const auto& round : rounds_) round->abandon();
-  if (at_peers_ && comm_) comm_->peers()->give_up();
   if (tell_others && comm_) comm_->tell_call_failed(*this);
+  if (std::exchange(may_be_at_peers_, false) && comm_) {
+    comm_->peers()->give_up();
+    comm_->peers()->leave_turn(*this);
+  }
   if (comm_) comm_->on_request_ended(*this);
 }
 
@@ -216,7 +250,7 @@ void Request::on_drained() {
 }
 
 bool Request::drained() const {
-  return exchange_.pending() == 0 && hooks_ == 0 &&
+  return exchange_.pending() == 0 && vote_.pending() == 0 && hooks_ == 0 &&
          std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round->pending() == 0; });
 }
 
@@ -296,7 +330,8 @@ std::vector<int> Request::waits_for() const {
   if (!bound_) return {args_.peer};
   std::vector<bool> ranks(static_cast<size_t>(plan().shape.size));
   exchange_.waits_for(ranks);
-  if (at_peers_) {
+  vote_.waits_for(ranks);
+  if (at_peers_ && !ended()) {
     ranks.assign(ranks.size(), true);  // which ones the GPU knows
     ranks[static_cast<size_t>(rank())] = false;
   }
@@ -311,7 +346,7 @@ std::vector<int> Request::waits_for() const {
 
 void Request::inquire() {
   if (ended() || plan().point_to_point()) return;
-  for (int rank : waits_for()) comm_->send_inquiry(rank, expected_stamp(rank));
+  for (int rank : waits_for()) comm_->send_aside(rank, expected_stamp(rank), 0);
 }
 
 CallStamp Request::sent_stamp(int rank) const {

@@ -4,6 +4,8 @@
 #include "comm/coding_habit.hpp"
 #include "comm/coll_args.hpp"
 #include "comm/direct_exchange.hpp"
+#include "comm/gpu_peers.hpp"
+#include "comm/gpu_vote.hpp"
 #include "comm/message_head.hpp"
 #include "comm/plan.hpp"
 #include "comm/round.hpp"
@@ -34,6 +36,8 @@ class Request {
 
   /// Works on the memory that these buffers are in; before begin() and reserve().
   Status use_memory_of(const CollArgs& args);
+  /// Whether the ranks vote on the call (GpuPeers::vote()); before follow_stream().
+  void prepare_vote(Ballot mine, int size) { vote_.prepare(mine, size); }
   /// The call starts when all is done that is on its stream now; before begin(). Of the host's memory: at once.
   Status follow_stream(const CollArgs& args);
 
@@ -50,6 +54,8 @@ class Request {
   enum class Answer { kTaken, kLater, kRefused };
   Answer on_message(Incoming& incoming, const FrameHeader& frame, int source, uint32_t round,
                     uint32_t message);
+  /// A message about the call, not of it. True if its body was taken.
+  bool on_ballot(Incoming& incoming, int source, uint32_t number) { return vote_.on_message(incoming, source, number); }
 
   /// Ends the call with an error: nothing is started any more. With `tell_others` the other ranks are told.
   void fail(const Status& status, bool tell_others = true);
@@ -103,6 +109,11 @@ class Request {
   void on_exchanged() { finish(); }
   void on_drained();
 
+  // For GpuVote and GpuPeers.
+  /// Whether the ranks' GPUs carry the call out among themselves; else it goes on in rounds.
+  void on_voted(bool at_peers);
+  void start_at_peers();
+
   // For Communicator.
   const CallStamp& stamp() const { return stamp_; }
   /// What the frames to a rank carry, and those from it must: pairs of ranks may have counts of their own.
@@ -120,8 +131,9 @@ class Request {
   };
   static void on_hook(Completion* self, const Status& status);
   bool has_room(const Round& round, const PreparedSchedule& schedule) const;
+  Status watch_stream(void* stream);
+  void start_rounds();
   void advance();
-  void start_at_peers();
   void on_peers_done();
   void on_stream_reached();
   void move_result();
@@ -134,10 +146,13 @@ class Request {
   CallStamp stamp_;
   std::vector<std::unique_ptr<Round>> rounds_;  ///< round k runs in rounds_[k % window]
   DirectExchange exchange_;                     ///< instead of rounds, for small calls
+  GpuVote vote_;                                ///< before rounds, or instead of them
   GpuDevice* device_ = nullptr;
   Hook stream_reached_, result_moved_, peers_done_;
   uint32_t hooks_ = 0;           ///< that are pending
-  bool at_peers_ = false;      ///< peers_done_ is pending
+  bool may_be_at_peers_ = false;  ///< the others may have begun the call between the GPUs, or begin it yet
+  bool at_peers_ = false;         ///< it is carried out there
+  GpuPeers::Way way_;             ///< and how
   bool follows_stream_ = false;  ///< the work on its stream is not done yet
   CodingHabit coding_habit_;
   uint32_t next_round_ = 0;

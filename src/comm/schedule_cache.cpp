@@ -158,7 +158,7 @@ std::vector<std::shared_ptr<const PreparedSchedule>> PreparedPlan::kept() const 
 
 Status ScheduleCache::keep_all(PreparedPlan& prepared, const GpuDevice* gpu) {
   const Plan& plan = prepared.plan;
-  if (prepared.direct || prepared.by_peers) return Status();
+  if (prepared.direct) return Status();
   std::vector<std::shared_ptr<const PreparedSchedule>> all;
   for (uint32_t round = 0; round < plan.rounds; ++round) {
     UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedSchedule> schedule, get(prepared, round, gpu));

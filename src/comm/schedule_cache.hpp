@@ -54,7 +54,6 @@ struct PreparedPlan {
                                                                   ///< those of neighbours as far as needed
   bool staged = false;  ///< for buffers in GPU memory
   bool direct = false;  ///< done by DirectExchange, without a schedule
-  bool by_peers = false;  ///< done by GpuPeers, without a schedule
 
   /// The different ones of those that are there.
   std::vector<std::shared_ptr<const PreparedSchedule>> kept() const;

@@ -196,6 +196,12 @@ Status Selector::choose_rounds(Plan& plan, const TunedCall* tuned) const {
   return Status();
 }
 
+/// Whether the bits must not depend on the algorithm: because that is wanted, or since the ranks' GPUs may carry out one
+/// call and not the next, which has a buffer elsewhere.
+bool Selector::has_one_order(CallKind kind) const {
+  return config_.reproducible || (has_gpu_peers() && (kind == CallKind::kAllreduce || kind == CallKind::kReduceScatter));
+}
+
 Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {
   if (plan.point_to_point() || plan.with_neighbors()) return Status();
   const Shape first = plan.round_shape(0);
@@ -213,7 +219,7 @@ Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {
     plan.algorithm = wanted;
     return Status();
   }
-  const auto allowed = config_.reproducible ? reproducible_algorithms(first.coll) : algorithms();
+  const auto allowed = has_one_order(plan.shape.kind) ? reproducible_algorithms(first.coll) : algorithms();
   if (tuned && tuned->way.algorithm->supports(first) && (!plan.shape.ordered || tuned->way.algorithm->in_rank_order) &&
       std::find(allowed.begin(), allowed.end(), tuned->way.algorithm) != allowed.end()) {
     plan.algorithm = tuned->way.algorithm;

@@ -38,6 +38,8 @@ class Selector {
   void set_calibration(std::shared_ptr<const Calibration> calibration) { calibration_ = std::move(calibration); }
   const std::shared_ptr<const Calibration>& calibration() const { return calibration_; }
   const std::vector<int>& hosts() const { return hosts_; }
+  /// The ranks' GPUs may carry calls out among themselves (GpuPeers), as long as that gives the same bits.
+  bool has_gpu_peers() const { return config_.gpu_peers && link_.shared_memory; }
 
   /// A plan, or why there is none (an algorithm or codec that was asked for and can't do it).
   Result<Plan> select(const CallShape& shape) const;
@@ -60,6 +62,7 @@ class Selector {
   Status choose_rounds_of_pairs(Plan& plan, size_t bytes) const;
   Status choose_neighbor_rounds(Plan& plan) const;
   Status choose_algorithm(Plan& plan, const TunedCall* tuned) const;
+  bool has_one_order(CallKind kind) const;
 
   const Config& config_;
   LinkFacts link_;

@@ -104,13 +104,22 @@ Result<Progress> StreamExecutor::commit(Operation* operation, Lane lane, const S
   return Progress::kPending;
 }
 
-Result<Progress> StreamExecutor::after(void* stream, Completion* completion) {
+Status StreamExecutor::check_stream(void* stream) const {
   const DeviceScope scope(api_, device_);
   bool capturing = false;
   UZIP_RETURN_IF_ERROR(check(api_.is_capturing(stream, &capturing)));
-  if (capturing)
-    return error(UZIP_ERR_UNSUPPORTED, "the stream is being captured into a graph; calls on GPU memory can't be: end "
-                                       "the capture first");
+  if (!capturing) return Status();
+  return error(UZIP_ERR_UNSUPPORTED, "the stream is being captured into a graph; calls on GPU memory can't be: end "
+                                     "the capture first");
+}
+
+void* StreamExecutor::event_of(const Completion* completion) const {
+  const auto waiting = std::ranges::find(waits_, completion, &Operation::completion);
+  return waiting == waits_.end() ? nullptr : (*waiting)->event;
+}
+
+Result<Progress> StreamExecutor::after(void* stream, Completion* completion) {
+  const DeviceScope scope(api_, device_);
   UZIP_ASSIGN_OR_RETURN(Operation* const operation, acquire(completion));
   bool done = false;
   Status status = check(api_.record_event(operation->event, stream));
@@ -266,7 +275,7 @@ Status StreamExecutor::start_encode(const EncodeTask& task, Report& report) {
   request.plain = task.place.plain.data();
   request.coded = task.place.coded.data();
   request.header = &report.header;
-  request.levels = task.level == CodecLevel::kFastest ? 1 : 2;
+  request.levels = levels_on_gpu(task.level);
   request.may_be_raw = true;
   request.blocks = blocks_;
   return check(api_.encode(codec, &request, streams_[kWork]));

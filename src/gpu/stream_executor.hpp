@@ -15,6 +15,9 @@
 
 namespace uzip::gpu {
 
+/// Levels of a frame that a GPU encodes; it knows no more than two.
+constexpr int levels_on_gpu(CodecLevel level) { return level == CodecLevel::kFastest ? 1 : 2; }
+
 /// One thread calls all functions, or several under a lock.
 class StreamExecutor final : public Executor {
  public:
@@ -25,8 +28,12 @@ class StreamExecutor final : public Executor {
   StreamExecutor(const StreamExecutor&) = delete;
   StreamExecutor& operator=(const StreamExecutor&) = delete;
 
-  /// Completes when all that is now on the caller's stream is done. UZIP_ERR_UNSUPPORTED: it is being captured.
+  /// UZIP_ERR_UNSUPPORTED: the caller's stream is being captured, so no call can begin on it.
+  Status check_stream(void* stream) const;
+  /// Completes when all that is now on the caller's stream is done; the stream has been checked.
   Result<Progress> after(void* stream, Completion* completion);
+  /// The event on the caller's stream that a call of after() waits for; null when it has come.
+  void* event_of(const Completion* completion) const;
 
   Result<Progress> copy(void* dst, const void* src, size_t bytes, Completion* completion) override;
   Result<Progress> reduce(ReduceOp op, DataType type, void* dst, std::span<const void* const> sources, size_t count,

@@ -8,12 +8,13 @@
 namespace uzip {
 
 ApiJob::ApiJob(int size, const LoopbackOptions& wire, const Config& config,
-               const LoopbackJob::Wrap& wrap)
+               const LoopbackJob::Wrap& wrap, const gpu::PluginApi* gpu)
     : fabric_(size, wire) {
   for (int rank = 0; rank < size; ++rank) {
     std::unique_ptr<Transport> transport = fabric_.connect(rank);
     if (wrap) transport = wrap(std::move(transport));
     auto engine = Engine::create(config, std::move(transport));
+    (*engine)->gpus().use(gpu);
     engines_.push_back(*engine);
     comms_.push_back(*publish(create_world(std::move(*engine))));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/loopback_job.hpp"
+#include "gpu/plugin.hpp"
 
 #include <uzipcoll/uzipcoll.h>
 
@@ -16,7 +17,7 @@ namespace uzip {
 class ApiJob {
  public:
   explicit ApiJob(int size, const LoopbackOptions& wire = {}, const Config& config = Config(),
-                  const LoopbackJob::Wrap& wrap = nullptr);
+                  const LoopbackJob::Wrap& wrap = nullptr, const gpu::PluginApi* gpu = nullptr);
   /// Frees the communicators.
   ~ApiJob();
   ApiJob(const ApiJob&) = delete;

@@ -86,6 +86,22 @@ TEST(Selector, RoundsCoverTheCall) {
   }
 }
 
+// The GPUs reduce in rank order; calls that they don't carry out must have the same bits.
+TEST(Selector, WhereGpusMayReduceAllReduceAlike) {
+  Config config;
+  config.gpu_peers = true;
+  for (const int ranks : {2, 3, 8})
+    for (const size_t count : {size_t{2}, size_t{5000}, size_t{1} << 22})
+      for (const CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter}) {
+        const auto plan = Selector(config, kShared).select(shape_of(kind, UZIP_FP32, ranks, count));
+        ASSERT_TRUE(plan.ok());
+        EXPECT_EQ(plan->algorithm->order, Order::kRanks) << plan->algorithm->name;
+      }
+  CallShape ring = shape_of(CallKind::kAllreduce, UZIP_FP32, 3, 1000);
+  ring.options.algorithm = find_algorithm(Coll::kAllreduce, "ring");
+  EXPECT_TRUE(Selector(config, kShared).select(ring).ok());
+}
+
 TEST(Selector, AnyChunkSizeWorks) {
   const Config config;
   const Selector selector(config, kShared);

@@ -38,6 +38,7 @@ using gpu::PeerGroup;
 std::recursive_mutex mutex;
 using Lock = std::lock_guard<std::recursive_mutex>;
 int refusing_rank = -1;
+int failing_rank = -1;
 int groups = 0;
 
 int refuse() { return plugin()->set_device(-1); }  // leaves a sentence in last_error()
@@ -107,7 +108,7 @@ int start(PeerGroup* group, const PeerCall* call, void* stream, gpu::PeerTicket*
   size_t index = 0;
   {
     const Lock lock(mutex);
-    if (group->given_up) return refuse();
+    if (group->given_up || group->rank == failing_rank) return refuse();
     index = group->calls.size();
     group->calls.push_back(std::make_shared<PeerGroup::Call>(PeerGroup::Call{*call, stream}));
   }
@@ -142,6 +143,11 @@ const gpu::PeerApi* peers() {
 void refuse_peers(int rank) {
   const Lock lock(mutex);
   refusing_rank = rank;
+}
+
+void fail_peers_start(int rank) {
+  const Lock lock(mutex);
+  failing_rank = rank;
 }
 
 int peer_groups() {
