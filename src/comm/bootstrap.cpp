@@ -106,4 +106,15 @@ Status check_agreement(Bootstrap& bootstrap, const Config& config) {
   return Status();
 }
 
+Result<bool> is_true_somewhere(Bootstrap& bootstrap, bool mine) {
+  const std::byte own{mine};
+  std::vector<std::vector<std::byte>> all;
+  UZIP_RETURN_IF_ERROR(bootstrap.all_gather({&own, 1}, &all));
+  for (size_t r = 0; r < all.size(); ++r)
+    if (all[r].size() != 1)
+      return error(UZIP_ERR_MISMATCH, "rank %zu sent %zu bytes where all ranks send one; is it of another version?", r,
+                   all[r].size());
+  return std::ranges::any_of(all, [](const auto& bytes) { return bytes[0] != std::byte{0}; });
+}
+
 }  // namespace uzip

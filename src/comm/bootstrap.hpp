@@ -35,4 +35,7 @@ Result<std::unique_ptr<Bootstrap>> make_file_bootstrap(const Config& config);
 /// Compares library versions and the settings that must match. The same answer on all processes.
 Status check_agreement(Bootstrap& bootstrap, const Config& config);
 
+/// Whether `mine` is true on some process. The same answer on all.
+Result<bool> is_true_somewhere(Bootstrap& bootstrap, bool mine);
+
 }  // namespace uzip

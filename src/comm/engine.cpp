@@ -120,7 +120,9 @@ LinkFacts Engine::link_facts(std::span<const int> processes) const {
   const bool share_memory = info.hosts.empty() ? info.all_same_host
                                                : all_equal([&](int process) { return info.hosts[static_cast<size_t>(process)]; });
   // Hosts may be pretended.
-  return uzip::link_facts(share_memory && all_equal([&](int process) { return host_of(process); }), tuning_.get());
+  LinkFacts facts = uzip::link_facts(share_memory && all_equal([&](int process) { return host_of(process); }), tuning_.get());
+  facts.gpus = job_uses_gpus_;
+  return facts;
 }
 
 int Engine::host_of(int process) const {

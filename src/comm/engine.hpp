@@ -62,6 +62,8 @@ class Engine final : public TransportSink {
   /// The table that all ranks have agreed on, or nullptr; to be set before the first communicator is made.
   void set_tuning(std::shared_ptr<const TuningTable> tuning) { tuning_ = std::move(tuning); }
   const std::shared_ptr<const TuningTable>& tuning() const { return tuning_; }
+  /// Whether some process of the job uses a GPU; as the table.
+  void set_job_uses_gpus(bool uses) { job_uses_gpus_ = uses; }
   int codec_threads() const { return codec_threads_; }
   Transport& transport() { return *transport_; }
   Executor& executor() { return *executor_; }
@@ -115,6 +117,7 @@ class Engine final : public TransportSink {
   std::shared_ptr<const TuningTable> tuning_;
   int turns_without_yield_ = 0;
   int codec_threads_ = 0;
+  bool job_uses_gpus_ = false;
   std::atomic<int> waiting_{0};  ///< calls that move everything forward themselves
   CallOptions defaults_[kCollCount];
   std::mutex mutex_;

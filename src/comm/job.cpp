@@ -55,6 +55,8 @@ Result<CommunicatorHandle> create_world(Bootstrap& bootstrap, const Config& conf
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, Engine::create(config, std::move(transport)));
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const TuningTable> tuning, agree_on_tuning(bootstrap, load_tuning(config)));
   engine->set_tuning(std::move(tuning));
+  UZIP_ASSIGN_OR_RETURN(const bool gpus, is_true_somewhere(bootstrap, engine->gpus().in_use()));
+  engine->set_job_uses_gpus(gpus);
   return create_world(std::move(engine));
 }
 

@@ -14,6 +14,9 @@ constexpr size_t kSharedMemoryChunkBytes = 256 * 1024;
 /// On a network: large enough to hide headers, small enough to go without a rendezvous, whose answer would queue behind
 /// the data of other pieces (256 KiB took 1.1 to 1.7 times as long at 1 Gb/s).
 constexpr size_t kNetworkChunkBytes = 64 * 1024;
+/// The same in a job that uses GPUs, where each piece costs launches. Where buffers are is a rank's own matter and can't
+/// decide; that some rank has a GPU is known to all.
+constexpr size_t kGpuNetworkChunkBytes = 1024 * 1024;
 /// Scratch and wire places of one round together take about this much at most, up to some thousand ranks.
 constexpr size_t kRoundBytes = 32 * 1024 * 1024;
 /// Scratch and wire places that an algorithm uses for each share of a round, at most.
@@ -142,7 +145,7 @@ Status Selector::choose_rounds_of_pairs(Plan& plan, size_t bytes) const {
 /// The chunk, and which rounds are split, do not depend on this rank's blocks, which the others don't know.
 Status Selector::choose_neighbor_rounds(Plan& plan) const {
   const size_t chunk_bytes = plan.shape.options.chunk_bytes;
-  const size_t bytes = chunk_bytes ? chunk_bytes : link_.shared_memory ? kSharedMemoryChunkBytes : kNetworkChunkBytes;
+  const size_t bytes = chunk_bytes ? chunk_bytes : usual_chunk_bytes();
   plan.chunk = std::max<size_t>(bytes / datatype_size(plan.shape.type), 1);
   const size_t rounds = plan.shape.neighborhood.divide(plan.chunk);
   if (rounds >= MessageIndex::kInquiryRound)
@@ -155,13 +158,17 @@ Status Selector::choose_neighbor_rounds(Plan& plan) const {
   return Status();
 }
 
+size_t Selector::usual_chunk_bytes() const {
+  return link_.shared_memory ? kSharedMemoryChunkBytes : link_.gpus ? kGpuNetworkChunkBytes : kNetworkChunkBytes;
+}
+
 Status Selector::choose_rounds(Plan& plan, const TunedCall* tuned) const {
   const CallShape& shape = plan.shape;
   const size_t element = datatype_size(shape.type), ranks = static_cast<size_t>(shape.size);
   if (plan.with_neighbors()) return choose_neighbor_rounds(plan);
   size_t bytes = shape.options.chunk_bytes;
   if (bytes == 0) {
-    bytes = link_.shared_memory ? kSharedMemoryChunkBytes : kNetworkChunkBytes;
+    bytes = usual_chunk_bytes();
     if (tuned && tuned->way.chunk_bytes) bytes = std::max(tuned->way.chunk_bytes, kSmallestChunkBytes);
     bytes = std::clamp(kRoundBytes / (kPlacesPerShare * ranks), kSmallestChunkBytes, bytes);
   }

@@ -17,6 +17,7 @@ namespace uzip {
 /// What the selector knows of the machine; equal on all ranks of a communicator.
 struct LinkFacts {
   bool shared_memory = false;  ///< all ranks on one host
+  bool gpus = false;           ///< some process of the job uses one
   double latency = 20e-6;      ///< seconds for a small message
   double bandwidth = 1e9;      ///< bytes per second and rank; of a network, which ranks of a host share, and host
 };
@@ -58,6 +59,7 @@ class Selector {
   const TunedLink* tuned_network() const;
   bool worth_coding(const CallShape& shape, size_t threshold) const;
   Status choose_codec(Plan& plan, const TunedCall* tuned) const;
+  size_t usual_chunk_bytes() const;
   Status choose_rounds(Plan& plan, const TunedCall* tuned) const;
   Status choose_rounds_of_pairs(Plan& plan, size_t bytes) const;
   Status choose_neighbor_rounds(Plan& plan) const;

@@ -209,6 +209,19 @@ TEST(Agreement, IsTheSameAnswerEverywhere) {
   }
 }
 
+TEST(Agreement, OfWhetherSomeProcessDoesSomething) {
+  for (const int who : {-1, 0, 2}) {
+    Exchange exchange(3);
+    std::vector<int> answers(3, -1);
+    const auto statuses = on_all_ranks(exchange, 3, [&](Bootstrap& bootstrap, int rank) -> Status {
+      UZIP_ASSIGN_OR_RETURN(answers[static_cast<size_t>(rank)], is_true_somewhere(bootstrap, rank == who));
+      return Status();
+    });
+    for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(answers, std::vector<int>(3, who >= 0));
+  }
+}
+
 TEST(Agreement, IsNotNeededForOwnChoices) {
   std::vector<Config> configs(2);
   configs[1].timeout = 5;

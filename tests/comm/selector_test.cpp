@@ -86,6 +86,25 @@ TEST(Selector, RoundsCoverTheCall) {
   }
 }
 
+// Whether a process uses a GPU decides, and what was asked for stands above it.
+TEST(Selector, JobsWithGpusHaveLargerPiecesOnNetworks) {
+  const Config config;
+  LinkFacts with_gpus[] = {kNetwork, kShared};
+  for (LinkFacts& link : with_gpus) link.gpus = true;
+  const auto chunk = [&](const LinkFacts& link, int ranks, size_t asked) {
+    CallShape shape = shape_of(CallKind::kAllgather, UZIP_BF16, ranks, size_t{32} << 20);
+    shape.options.chunk_bytes = asked;
+    const auto plan = Selector(config, link).select(shape);
+    EXPECT_TRUE(plan.ok());
+    return plan->chunk * 2;
+  };
+  EXPECT_EQ(chunk(kNetwork, 2, 0), size_t{64} << 10);
+  EXPECT_EQ(chunk(with_gpus[0], 2, 0), size_t{1} << 20);
+  EXPECT_EQ(chunk(with_gpus[0], 2, 4096), 4096u);
+  EXPECT_EQ(chunk(with_gpus[1], 2, 0), chunk(kShared, 2, 0));
+  EXPECT_LE(chunk(with_gpus[0], 64, 0), size_t{128} << 10);
+}
+
 // The GPUs reduce in rank order; calls that they don't carry out must have the same bits.
 TEST(Selector, WhereGpusMayReduceAllReduceAlike) {
   Config config;
