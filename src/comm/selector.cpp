@@ -29,6 +29,9 @@ constexpr uint32_t kSharedMemoryWindow = 3;
 constexpr uint32_t kNetworkWindow = 8;
 /// Below this many bytes in a piece, coding costs more time than it saves on any link we know.
 constexpr size_t kCodecThresholdBytes = 16 * 1024;
+/// The same in a job that uses GPUs, where coding a piece costs launches and copies: 30 us, which a fast network takes for
+/// 100 KiB.
+constexpr size_t kGpuCodecThresholdBytes = 128 * 1024;
 
 /// Split-send overlaps the second stage of coding with sending the plain part. Several rounds overlap anyway, and there
 /// the second part, on which its round depends, waits behind the data of the others (2.4 ms at 1 Gb/s); a smaller
@@ -37,6 +40,12 @@ constexpr size_t kSplitBytes = 32 * 1024;
 
 /// Costs that differ by less are equal: sums in another order are rounded in another way.
 constexpr double kEqualCost = 1 - 1e-9;
+
+/// Bytes of a share from which it is coded, if nobody asked for a codec.
+size_t codec_threshold(const Config& config, const LinkFacts& link) {
+  if (config.codec_threshold) return config.codec_threshold;
+  return link.gpus ? kGpuCodecThresholdBytes : kCodecThresholdBytes;
+}
 
 size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
@@ -109,8 +118,7 @@ Status Selector::choose_codec(Plan& plan, const TunedCall* tuned) const {
   CodecChoice choice = shape.options.codec;
   if (!choice.codec && tuned && worth_coding(shape, config_.codec_threshold)) choice = tuned->way.codec;
   // Shared memory moves bytes faster than any codec; on a network fewer bytes win.
-  if (!choice.codec && !tuned && !link_.shared_memory &&
-      worth_coding(shape, config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes))
+  if (!choice.codec && !tuned && !link_.shared_memory && worth_coding(shape, codec_threshold(config_, link_)))
     choice = codec_for_link(shape);
   if (!choice.codec || choice.codec->id == kCodecRaw || shape.kind == CallKind::kBarrier || !is_float(shape.type) ||
       !choice.codec->supports(shape.type))
@@ -119,8 +127,7 @@ Status Selector::choose_codec(Plan& plan, const TunedCall* tuned) const {
   plan.level = choice.level;
   // Ranks know their own blocks only: each block is coded or not by its own size, unless a codec was asked for.
   if (plan.with_neighbors() && !shape.options.codec.codec)
-    plan.codec_threshold = (config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes) /
-                           datatype_size(shape.type);
+    plan.codec_threshold = codec_threshold(config_, link_) / datatype_size(shape.type);
   return Status();
 }
 
@@ -267,7 +274,7 @@ std::string Selector::explain(const Plan& plan) const {
   const CallShape& shape = plan.shape;
   const TunedCall* measured = tuned(shape);
   const bool knows_link = tuned_network() || (shape.calibrated && calibration_);
-  const bool large = worth_coding(shape, config_.codec_threshold ? config_.codec_threshold : kCodecThresholdBytes);
+  const bool large = worth_coding(shape, codec_threshold(config_, link_));
   const char* codec_reason = shape.options.codec.codec          ? "as asked"
                              : !is_float(shape.type)            ? "not floats"
                              : measured                         ? "measured"

@@ -105,6 +105,20 @@ TEST(Selector, JobsWithGpusHaveLargerPiecesOnNetworks) {
   EXPECT_LE(chunk(with_gpus[0], 64, 0), size_t{128} << 10);
 }
 
+TEST(Selector, JobsWithGpusCodeLargerSharesOnly) {
+  Config config;
+  LinkFacts with_gpus = kNetwork;
+  with_gpus.gpus = true;
+  const auto codes = [&](const LinkFacts& link, size_t bytes) {
+    return Selector(config, link).select(shape_of(CallKind::kAllgather, UZIP_BF16, 2, bytes / 2))->codec != nullptr;
+  };
+  EXPECT_TRUE(codes(kNetwork, 64 << 10));
+  EXPECT_FALSE(codes(with_gpus, 64 << 10));
+  EXPECT_TRUE(codes(with_gpus, 128 << 10));
+  config.codec_threshold = 64 << 10;
+  EXPECT_TRUE(codes(with_gpus, 64 << 10));
+}
+
 // The GPUs reduce in rank order; calls that they don't carry out must have the same bits.
 TEST(Selector, WhereGpusMayReduceAllReduceAlike) {
   Config config;
