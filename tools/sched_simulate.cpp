@@ -142,10 +142,10 @@ void print_row(const SchedOptions& options, const Algorithm& algorithm, int rank
   }
   const double bytes = static_cast<double>(count) * options.type->size;
   const std::string name = std::string(coll_name(algorithm.coll)) + ":" + algorithm.name;
-  std::printf("%7d %12zu %14.0f %-32s %14.3f %9.3f %14.0f %9llu %5.1f %9d\n", ranks, count, bytes,
+  std::printf("%7d %12zu %14.0f %-32s %14.3f %9.3f %14.0f %9llu %5.1f %9zu\n", ranks, count, bytes,
               name.c_str(), 1e6 * prediction.seconds, bytes / prediction.seconds / 1e9, most.sent,
               static_cast<unsigned long long>(most.messages), 100 * most.core / prediction.seconds,
-              prediction.simulated);
+              prediction.simulated.size());
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ Result<std::string> print_trace(const CallModel& call, const MachineModel& machi
   std::vector<TraceEvent> events;
   UZIP_ASSIGN_OR_RETURN(const Prediction prediction, simulate(call, machine, &events));
   std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
-  for (int rank = 0; rank < prediction.simulated; ++rank) {
+  for (int rank : prediction.simulated) {
     text += metadata("process_name", rank, 0, "rank " + std::to_string(rank));
     for (TraceEvent::Lane lane :
          {TraceEvent::Lane::kCore, TraceEvent::Lane::kOut, TraceEvent::Lane::kIn}) {

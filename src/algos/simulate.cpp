@@ -83,7 +83,10 @@ class Engine {
   double time_in_port(At recv);
   void core_done(At at);
   void fetch(At recv);
-  void transmit(At send, double from);
+  double leave(At send, double from);
+  void arrive(At recv, double first_byte);
+  template <class Action>
+  void for_each_receive(At send, Action action);
   void finish(At at);
   void record(TraceEvent::Lane lane, At at, double begin, double end);
 
@@ -106,7 +109,7 @@ class Engine {
 Engine::Engine(const CallModel& call, const MachineModel& machine,
                const SimulatedPrograms& programs, std::vector<TraceEvent>* trace)
     : call_(call), machine_(machine), programs_(programs), trace_(trace) {
-  const size_t ranks = static_cast<size_t>(programs.ranks);
+  const size_t ranks = programs.ranks.size();
   const size_t host = static_cast<size_t>(programs.host);
   ranks_.resize(ranks);
   hosts_.assign((ranks + host - 1) / host,
@@ -143,7 +146,7 @@ Engine::Port& Engine::port(At at, uint32_t rank) {
 void Engine::record(TraceEvent::Lane lane, At at, double begin, double end) {
   if (trace_ != nullptr)
     trace_->push_back(
-        {static_cast<int>(at.rank), lane, at.round, call_.rounds[at.round], at.step, begin, end});
+        {programs_.ranks[at.rank], lane, at.round, call_.rounds[at.round], at.step, begin, end});
 }
 
 void Engine::start_round(uint32_t rank) {
@@ -204,7 +207,8 @@ double Engine::time_in_port(At recv) {
   const LinkModel& wire = link(recv);
   if (step(recv).verb != Verb::kRecv || !is_fetched(recv) || wire.carrier != Carrier::kReceiver || wire.port == PortOwner::kRank)
     return 0;
-  Port& out = port(recv, partner(recv).rank);
+  Port mine;  // a twin's body comes out of the port of a rank that is not simulated
+  Port& out = step(recv).twin ? mine : port(recv, partner(recv).rank);
   Port& in = port(recv, recv.rank);
   const double begin = std::max({now_, out.out_free, in.in_free});
   out.out_free = in.in_free = begin + step(recv).bytes / wire.bandwidth;
@@ -221,39 +225,52 @@ void Engine::core_done(At at) {
     host.waiting.pop_front();
     start_work(next);
   }
+  const double latency = link(at).latency;
   if (step(at).verb != Verb::kSend) {
-    if (step(at).verb == Verb::kRecv && is_fetched(at) && link(at).carrier == Carrier::kReceiver) {
-      post(now_ + link(at).latency, Event::Kind::kSent, partner(at));
-    }
+    const bool read = step(at).verb == Verb::kRecv && is_fetched(at) && link(at).carrier == Carrier::kReceiver;
+    if (read && !step(at).twin) post(now_ + latency, Event::Kind::kSent, partner(at));
     finish(at);
-  } else if (is_fetched(at)) {
-    post(now_ + link(at).latency, Event::Kind::kAnnounced, partner(at));
+  } else if (!is_fetched(at)) {
+    const double begin = leave(at, now_);
+    for_each_receive(at, [&](At recv) { arrive(recv, begin + latency); });
+  } else if (step(at).partner_rank == kNobody) {  // it would be asked for at once
+    leave(at, now_ + 2 * latency);
   } else {
-    transmit(at, now_);
+    for_each_receive(at, [&](At recv) { post(now_ + latency, Event::Kind::kAnnounced, recv); });
   }
 }
 
-// A receive that is ready asks for its body.
-void Engine::fetch(At recv) {
-  if (link(recv).carrier == Carrier::kWire)
-    return transmit(partner(recv), now_ + link(recv).latency);
-  ranks_[recv.rank].work.push_back(recv);
+template <class Action>
+void Engine::for_each_receive(At send, Action action) {
+  for (At recv = partner(send); recv.rank != kNobody; recv = {step(recv).next_rank, send.round, step(recv).next_step})
+    action(recv);
 }
 
-void Engine::transmit(At send, double from) {
-  const LinkModel& wire = link(send);
-  const double duration = step(send).bytes / wire.bandwidth;
-  const At recv = partner(send);
+// A receive that is ready asks for its body. The body of a twin comes from elsewhere, at the same time.
+void Engine::fetch(At recv) {
+  if (link(recv).carrier == Carrier::kReceiver) return ranks_[recv.rank].work.push_back(recv);
+  const double asked = now_ + link(recv).latency;
+  arrive(recv, (step(recv).twin ? asked : leave(partner(recv), asked)) + link(recv).latency);
+}
+
+// The send's body goes through its port; when its first byte does.
+double Engine::leave(At send, double from) {
   Port& out = port(send, send.rank);
+  const double duration = step(send).bytes / link(send).bandwidth;
   const double begin = std::max(from, out.out_free);
   out.out_free = begin + duration;
-  Port& in = port(recv, recv.rank);
-  const double arrival = std::max(begin + wire.latency, in.in_free);
-  in.in_free = arrival + duration;
   record(TraceEvent::Lane::kOut, send, begin, begin + duration);
-  record(TraceEvent::Lane::kIn, recv, arrival, arrival + duration);
   post(begin + duration, Event::Kind::kSent, send);
-  post(arrival + duration, Event::Kind::kArrived, recv);
+  return begin;
+}
+
+void Engine::arrive(At recv, double first_byte) {
+  Port& in = port(recv, recv.rank);
+  const double duration = step(recv).bytes / link(recv).bandwidth;
+  const double begin = std::max(first_byte, in.in_free);
+  in.in_free = begin + duration;
+  record(TraceEvent::Lane::kIn, recv, begin, begin + duration);
+  post(begin + duration, Event::Kind::kArrived, recv);
 }
 
 void Engine::finish(At at) {

@@ -31,6 +31,7 @@ struct CallModel {
   DataType type = UZIP_FP32;
   const CodecModel* codec = nullptr;  ///< needed by forms with frames
   bool every_rank = false;            ///< simulate all ranks, even if they are alike
+  double most_steps = 1e6;            ///< where each rank talks to each: of more a sample is simulated
 };
 
 /// A call that is one round.
@@ -60,8 +61,9 @@ struct TraceEvent {
 struct Prediction {
   double seconds = 0;  ///< until the last rank has finished
   int ranks = 0;
-  int simulated = 0;  ///< ranks: all, or those of one host that all others are like (symmetry.hpp)
-  std::vector<RankLoad> loads;  ///< of the simulated ranks
+  std::vector<int> simulated;   ///< ranks: all, those of one host that all others are like (symmetry.hpp),
+                                ///< or a sample (rank_sample.hpp)
+  std::vector<RankLoad> loads;  ///< of the simulated ranks, in the same order
   uint64_t events = 0;
 };
 
