@@ -39,6 +39,14 @@ inline double share_bytes(const Shape& shape, double bytes, const CostModel& mod
   return round / std::min(shape.size, kMostShares);
 }
 
+/// A pipeline of shares along `hops` messages: a rank takes `per_byte` seconds for each byte that it passes on, and the
+/// last share has waited for `waits` others on its way.
+inline double pipeline_cost(const Shape& shape, double bytes, const CostModel& model, int hops, int waits, double per_byte) {
+  const double share = share_bytes(shape, bytes, model);
+  const double shares = share > 0 ? bytes / share : 1;
+  return model.latency * (hops + kMessageStart * (shares - 1)) + (bytes + share * std::max(waits, 0)) * per_byte;
+}
+
 /// In what order a reduction takes its operands.
 enum class Order : uint8_t {
   kMoves,    ///< nothing is reduced

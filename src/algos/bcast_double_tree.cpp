@@ -29,12 +29,10 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double share = share_bytes(shape, bytes, model);
-  const double shares = share > 0 ? bytes / share : 1;
   // A share waits for its neighbour at every rank that has two children.
   const int hops = doubling_rounds(shape.size);
-  return model.latency * (hops + kMessageStart * (shares - 1)) +
-         (bytes + 2 * share * (hops - 1)) * model.ratio * model.seconds_per_byte + bytes * model.codec_per_byte;
+  return pipeline_cost(shape, bytes, model, hops, 2 * (hops - 1), model.ratio * model.seconds_per_byte) +
+         bytes * model.codec_per_byte;
 }
 
 }  // namespace

@@ -38,11 +38,8 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double share = share_bytes(shape, bytes, model);
-  const double shares = share > 0 ? bytes / share : 1;
-  return model.latency * (shape.size - 1 + kMessageStart * (shares - 1)) +
-         (bytes + share * (shape.size - 2)) *
-             (model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
+  return pipeline_cost(shape, bytes, model, shape.size - 1, shape.size - 2,
+                       model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
 }
 
 }  // namespace
