@@ -52,13 +52,14 @@ struct PeerLane {
 /// (CUDA's default; CUDA_DEVICE_MAX_CONNECTIONS).
 struct PeerStreams {
   WorkStream code;     ///< encodes what is for one rank
-  WorkStream copy[2];  ///< to other ranks: the end of one copy hides the start of the other
+  WorkStream copy;     ///< to other ranks, and nothing else: one copy begins as another one ends
+  WorkStream announce; ///< writes the words that say what was copied
   WorkStream take;     ///< decodes and reduces what is for this rank, encodes what is for all
   WorkStream collect;  ///< decodes what is for all
 
   template <class Action>
   void each(Action action) {
-    for (WorkStream* work : {&code, &copy[0], &copy[1], &take, &collect}) action(*work);
+    for (WorkStream* work : {&code, &copy, &announce, &take, &collect}) action(*work);
   }
 };
 
