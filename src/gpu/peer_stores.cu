@@ -80,7 +80,7 @@ int load_store_kernels() {
 
 bool is_stored(const PeerGroup& group, const PeerCall& call) {
   if (call.compress) return false;
-  constexpr uint64_t kMostStored = 64 << 20;  // as measured on two H200
+  constexpr uint64_t kMostStored = 32 << 20;  // as measured on two H200
   const uint64_t most =
       group.options().most_stored == 0 ? kMostStored : group.options().most_stored;
   const uint64_t bytes = call.count * datatype_size(static_cast<DataType>(call.type));
