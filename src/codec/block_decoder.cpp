@@ -104,8 +104,8 @@ Status BlockDecoder::start(const CodecKernels& kernels, const LevTraits& traits,
     decode_constant(block.coded, block.descriptor, traits.size, room);
     return {};
   }
-  return fits_top_kernels(block.descriptor) ? start_top(block, scratch)
-                                            : start_planes(block, scratch, room);
+  if (fits_top_kernels(block.descriptor)) return start_top(block, scratch);
+  return block.descriptor.zeros ? decode_whole(block, scratch, room) : start_planes(block, scratch);
 }
 
 /// True for the blocks that BlockEncoder::write_fused() makes, from whatever encoder.
@@ -127,8 +127,10 @@ Status BlockDecoder::start_top(const BlockSections& block, CodecScratch::State& 
   const SectionReader::Sections top = sections.take(record, count);
   top_ = {record.shift, nullptr, top.stored, nullptr};
   if (traits_.size == 2) top_.other = sections.take(descriptor.planes[0], count).stored;
+  top_.words = top.fields;
+  escapes_ = scratch.escapes[1];
   UZIP_RETURN_IF_ERROR(
-      decode_further_levels(*kernels_, record, count, top.fields, scratch, &top_.words, &escapes_));
+      decode_further_levels(*kernels_, record, count, top.fields, scratch, scratch.escapes[1]));
   step_ = LastStep::kTop;
   width_ = record.widths[0];
   symbols_ = SymbolTable(record, 0);
@@ -137,28 +139,41 @@ Status BlockDecoder::start_top(const BlockSections& block, CodecScratch::State& 
   return {};
 }
 
-Status BlockDecoder::start_planes(const BlockSections& block, CodecScratch::State& scratch,
+Status BlockDecoder::start_planes(const BlockSections& block, CodecScratch::State& scratch) {
+  const BlockDescriptor& descriptor = block.descriptor;
+  SectionReader sections(*kernels_, block, scratch);
+  for (size_t p = traits_.size; p-- > 0;) {
+    const SequenceRecord& record = descriptor.planes[p];
+    const SectionReader::Sections at = sections.take(record, descriptor.kept);
+    UZIP_RETURN_IF_ERROR(planes_[p].start(*kernels_, record, descriptor.kept, at.stored, at.fields,
+                                          scratch, scratch.planes[p]));
+  }
+  scratch_ = &scratch;
+  rotation_ = descriptor.rotation + (descriptor.delta ? 0u : 1u);
+  base_ = descriptor.base;
+  step_ = descriptor.delta ? LastStep::kUndelta : LastStep::kMerge;
+  return {};
+}
+
+/// Where zeros were taken out a piece of the planes is no piece of the values.
+Status BlockDecoder::decode_whole(const BlockSections& block, CodecScratch::State& scratch,
                                   uint8_t* room) {
   const BlockDescriptor& descriptor = block.descriptor;
   SectionReader sections(*kernels_, block, scratch);
   const uint8_t* kept = nullptr;
   const uint8_t* signs = nullptr;
-  if (descriptor.zeros) UZIP_RETURN_IF_ERROR(sections.decode_zeros(descriptor, &kept, &signs));
+  UZIP_RETURN_IF_ERROR(sections.decode_zeros(descriptor, &kept, &signs));
+  std::array<const uint8_t*, kMaxTypeSize> planes{};
   for (size_t p = traits_.size; p-- > 0;)
     UZIP_RETURN_IF_ERROR(
-        sections.decode(descriptor.planes[p], descriptor.kept, scratch.planes[p], &planes_[p]));
-  rotation_ = descriptor.rotation + (descriptor.delta ? 0u : 1u);
-  if (!descriptor.delta && !descriptor.zeros) {
-    step_ = LastStep::kMerge;
-    return {};
-  }
-  uint8_t* const values = descriptor.zeros ? scratch.values[0] : room;
+        sections.decode(descriptor.planes[p], descriptor.kept, scratch.planes[p], &planes[p]));
+  uint8_t* const values = scratch.values;
   const size_t size_class = traits_.size_class;
-  kernels_->merge[size_class](planes_.data(), descriptor.kept, rotation_, {values, values});
+  kernels_->merge[size_class](planes.data(), descriptor.kept,
+                              descriptor.rotation + (descriptor.delta ? 0u : 1u), {values, values});
   if (descriptor.delta)
-    kernels_->undelta[size_class](values, descriptor.kept, descriptor.base, values);
-  if (descriptor.zeros)
-    kernels_->insert_zeros[size_class](values, kept, signs, descriptor.values, room);
+    kernels_->undelta[size_class](values, descriptor.kept, descriptor.base, {values, values});
+  kernels_->insert_zeros[size_class](values, kept, signs, descriptor.values, room);
   return {};
 }
 
@@ -166,14 +181,18 @@ const uint8_t* BlockDecoder::take(size_t count, const Output& dst) {
   left_ -= count;
   switch (step_) {
     case LastStep::kTop:
-      break;
+      take_top(count, dst);
+      return dst.values;
     case LastStep::kMerge:
-      kernels_->merge[traits_.size_class](planes_.data(), count, rotation_, dst);
-      for (size_t p = 0; p < traits_.size; ++p) planes_[p] += count;
+    case LastStep::kUndelta:
+      take_planes(count, dst);
       return dst.values;
     default:
       return std::exchange(whole_, whole_ + count * traits_.size);
   }
+}
+
+void BlockDecoder::take_top(size_t count, const Output& dst) {
   const size_t used = kernels_->top->decode[traits_.size_class][width_](
       top_, count, symbols_.symbols, escapes_, dst);
   escapes_ += used;
@@ -181,12 +200,38 @@ const uint8_t* BlockDecoder::take(size_t count, const Output& dst) {
   top_.words += packed_bytes(count, width_);
   top_.low_words += packed_bytes(count, top_.shift);
   if (top_.other != nullptr) top_.other += count;
-  return dst.values;
+}
+
+/// In pieces that stay in the first cache on their way through the kernels.
+void BlockDecoder::take_planes(size_t count, const Output& dst) {
+  const size_t size = traits_.size;
+  const size_t piece = CodecScratch::State::kPieceBytes / size;
+  std::array<const uint8_t*, kMaxTypeSize> planes{};
+  for (size_t at = 0; at < count; at += piece) {
+    const size_t here = std::min(piece, count - at);
+    for (size_t p = 0; p < size; ++p)
+      planes[p] = planes_[p].take(here, scratch_->low, scratch_->piece_planes[p]);
+    Output output = dst;
+    output.values += at * size;
+    output.ahead += at * size;
+    output.sum_begin += at * size;
+    if (step_ == LastStep::kMerge) {
+      kernels_->merge[traits_.size_class](planes.data(), here, rotation_, output);
+    } else {
+      uint8_t* const differences = scratch_->piece;
+      kernels_->merge[traits_.size_class](planes.data(), here, rotation_,
+                                          {differences, differences});
+      base_ = kernels_->undelta[traits_.size_class](differences, here, base_, output);
+    }
+  }
 }
 
 Status BlockDecoder::finish() const {
-  if (step_ != LastStep::kTop || escapes_used_ == escapes_expected_) return {};
-  return corrupt("number of escapes", escapes_used_, escapes_expected_);
+  if (step_ == LastStep::kTop && escapes_used_ != escapes_expected_)
+    return corrupt("number of escapes", escapes_used_, escapes_expected_);
+  if (step_ == LastStep::kMerge || step_ == LastStep::kUndelta)
+    for (size_t p = 0; p < traits_.size; ++p) UZIP_RETURN_IF_ERROR(planes_[p].finish());
+  return {};
 }
 
 }  // namespace uzip

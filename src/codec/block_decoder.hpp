@@ -36,16 +36,21 @@ class BlockDecoder {
   /// dst.values, or in `room`.
   const uint8_t* take(size_t count, const Output& dst);
   /// Whether the last step is done in pieces, so that take() hands Output::sum to a kernel.
-  bool ends_in_kernel() const { return step_ != LastStep::kNone; }
+  bool ends_in_kernel() const {
+    return step_ != LastStep::kNone && (step_ != LastStep::kUndelta || traits_.size >= 4);
+  }
   /// After the last value: an error when the codes contradicted the descriptor.
   Status finish() const;
 
  private:
-  enum class LastStep : uint8_t { kNone, kTop, kMerge };
+  enum class LastStep : uint8_t { kNone, kTop, kMerge, kUndelta };
 
   bool fits_top_kernels(const BlockDescriptor& block) const;
   Status start_top(const BlockSections& block, CodecScratch::State& scratch);
-  Status start_planes(const BlockSections& block, CodecScratch::State& scratch, uint8_t* room);
+  Status start_planes(const BlockSections& block, CodecScratch::State& scratch);
+  Status decode_whole(const BlockSections& block, CodecScratch::State& scratch, uint8_t* room);
+  void take_top(size_t count, const Output& dst);
+  void take_planes(size_t count, const Output& dst);
 
   const CodecKernels* kernels_ = nullptr;
   LevTraits traits_{};
@@ -59,9 +64,11 @@ class BlockDecoder {
   const uint8_t* escapes_ = nullptr;
   size_t escapes_used_ = 0;
   size_t escapes_expected_ = 0;
-  // kMerge
-  std::array<const uint8_t*, kMaxTypeSize> planes_{};
+  // kMerge, kUndelta
+  CodecScratch::State* scratch_ = nullptr;
+  std::array<SequenceDecoder, kMaxTypeSize> planes_;
   unsigned rotation_ = 0;
+  uint64_t base_ = 0;  ///< kUndelta: the value before the next, rotated left by one
 };
 
 }  // namespace uzip

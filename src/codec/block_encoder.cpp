@@ -2,6 +2,7 @@
 // says.
 #include "codec/block_encoder.hpp"
 
+#include "codec/block_sample.hpp"
 #include "codec/sequence.hpp"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ PartSizes BlockEncoder::encode(const uint8_t* src, size_t count, size_t after, u
 /// one as it is.
 bool BlockEncoder::fits_top_kernels() const {
   return kernels_.top != nullptr && traits_.size <= 2 && rotation_ == 1 && !block_.zeros &&
-         layout_is_known() && block_.planes[top()].levels > 0 &&
+         !block_.delta && layout_is_known() && block_.planes[top()].levels > 0 &&
          block_.planes[top()].shift == traits_.top_shift &&
          kernels_.top->encode[traits_.size_class][block_.planes[top()].widths[0]] != nullptr;
 }
@@ -103,7 +104,7 @@ size_t BlockEncoder::write_constant(const uint8_t* src, uint8_t* coded) {
 
 bool BlockEncoder::remove_zeros(size_t count) {
   const size_t kept = kernels_.remove_zeros[traits_.size_class](
-      values_, count, scratch_.values[0], scratch_.kept_bits, scratch_.sign_bits);
+      values_, count, scratch_.values, scratch_.kept_bits, scratch_.sign_bits);
   const size_t gone = count - kept;
   // The bits must not need more room than the zeros' own top plane did.
   if (gone * (7 - traits_.top_shift) < count + 8 * kRounding) return false;
@@ -112,7 +113,7 @@ bool BlockEncoder::remove_zeros(size_t count) {
                      : minus == gone ? ZeroSign::kMinus
                                      : ZeroSign::kBoth;
   block_.kept = static_cast<uint32_t>(kept);
-  values_ = scratch_.values[0];
+  values_ = scratch_.values;
   return true;
 }
 
@@ -132,17 +133,29 @@ void BlockEncoder::prepare_values(const uint8_t* src, size_t count) {
     if (block_.has_signs())
       plan_bits(scratch_.sign_bits, block_.sign_bits_bytes(), &block_.sign_bits);
   }
-  rotation_ = block_.rotation + 1u;
-  if (block_.delta) {
-    kernels_.delta[traits_.size_class](values_, block_.kept, block_.base, scratch_.values[1]);
-    values_ = scratch_.values[1];
-    rotation_ = block_.rotation;
-  }
+  rotation_ = block_.rotation + (block_.delta ? 0u : 1u);
 }
 
 void BlockEncoder::split_planes(const std::array<uint8_t*, kMaxTypeSize>& planes) {
   if (std::all_of(planes.begin(), planes.end(), [](uint8_t* p) { return p == nullptr; })) return;
-  kernels_.split[traits_.size_class](values_, block_.kept, rotation_, planes.data());
+  if (!block_.delta) {
+    kernels_.split[traits_.size_class](values_, block_.kept, rotation_, planes.data());
+    return;
+  }
+  // In pieces, so that differences stay in the first cache.
+  const size_t size = traits_.size;
+  const size_t piece = CodecScratch::State::kPieceBytes / size;
+  std::array<uint8_t*, kMaxTypeSize> to = planes;
+  uint64_t base = block_.base;
+  for (size_t at = 0; at < block_.kept; at += piece) {
+    const size_t here = std::min<size_t>(piece, block_.kept - at);
+    const uint8_t* const src = values_ + at * size;
+    kernels_.delta[traits_.size_class](src, here, base, scratch_.piece);
+    kernels_.split[traits_.size_class](scratch_.piece, here, rotation_, to.data());
+    base = rotated_value(src + (here - 1) * size, size);
+    for (uint8_t*& plane : to)
+      if (plane != nullptr) plane += here;
+  }
 }
 
 /// True when the plain part's layout doesn't depend on what the planes turn out to hold, so that
@@ -209,40 +222,46 @@ size_t BlockEncoder::write_plain_plane(size_t plane, uint8_t* plain, size_t at) 
 }
 
 size_t BlockEncoder::write_plain(uint8_t* plain, bool top_needed) {
-  std::array<uint8_t*, kMaxTypeSize> early{};
-  std::array<uint8_t*, kMaxTypeSize> late{};
+  std::array<uint8_t*, kMaxTypeSize> first{};
+  std::array<uint8_t*, kMaxTypeSize> later{};
+  std::array<bool, kMaxTypeSize> direct{};
+  const size_t direct_bytes = padded(block_.kept, 8);
+  const auto place = [&](size_t at) {
+    std::memset(plain + at + direct_bytes - 8, 0, direct_bytes == 0 ? 0 : 8);
+    return plain + at;
+  };
   const bool known = layout_is_known();
-  for (size_t p = 0; p < traits_.size; ++p)
-    if (!is_direct(p)) early[p] = scratch_.planes[p];
+  if (known) place_top();
+  const SequenceRecord& record = block_.planes[top()];
+  const bool top_in_plain = known && (record.place & kStoredInCoded) == 0 && record.stored != 0;
+  if (!known || top_needed || top_in_plain) first[top()] = scratch_.planes[top()];
+  // One pass is enough for planes with a known place: what is above them takes a known room. Without a shift the top
+  // plane takes none in the plain part.
+  bool fixed = known || traits_.top_shift == 0;
+  size_t at = top_in_plain ? record.stored_bytes(block_.kept) : 0;
+  for (size_t p = top(); p-- > 0;) {
+    direct[p] = is_direct(p);
+    fixed = fixed && direct[p];
+    if (!direct[p]) first[p] = scratch_.planes[p];
+    if (fixed && plain != nullptr) first[p] = place(at);
+    at += direct_bytes;
+  }
+  split_planes(first);
   if (!known) {
-    split_planes(early);
     for (size_t p = 0; p < traits_.size; ++p)
-      if (!is_direct(p)) refine(p);
+      if (!direct[p]) refine(p);
+    place_top();
   }
-  place_top();
-  if (known) {
-    const SequenceRecord& record = block_.planes[top()];
-    const bool needed = top_needed || ((record.place & kStoredInCoded) == 0 && record.stored != 0);
-    if (needed) late[top()] = early[top()];
-  }
-  size_t at = 0;
-  if (known && (block_.planes[top()].place & kStoredInCoded) == 0)
-    at += block_.planes[top()].stored_bytes(block_.kept);
-  for (size_t p = traits_.size; p-- > 0;) {
-    if (known && p == top()) continue;
-    if (!is_direct(p)) {
+  at = write_plain_plane(top(), plain, 0);
+  for (size_t p = top(); p-- > 0;) {
+    if (!direct[p]) {
       at = write_plain_plane(p, plain, at);
       continue;
     }
-    const size_t bytes = padded(block_.kept, 8);
-    if (plain != nullptr) {
-      std::memset(plain + at + bytes - 8, 0, bytes == 0 ? 0 : 8);
-      late[p] = plain + at;
-    }
-    at += bytes;
+    if (first[p] == nullptr && plain != nullptr) later[p] = place(at);
+    at += direct_bytes;
   }
-  split_planes(late);
-  if (known) write_plain_plane(top(), plain, 0);
+  split_planes(later);
   return at;
 }
 

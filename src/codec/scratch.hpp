@@ -9,6 +9,8 @@ namespace uzip {
 
 struct CodecScratch::State {
   static constexpr size_t kBytes = kMaxBlockValues + kKernelSlack;
+  /// Values that go through several kernels do so in pieces of this size, which stay in the first cache.
+  static constexpr size_t kPieceBytes = size_t{8} << 10;
 
   alignas(64) uint8_t planes[kMaxTypeSize][kBytes];
   alignas(64) uint8_t low[kBytes];         ///< stored bits of a plane that also has fields
@@ -16,7 +18,9 @@ struct CodecScratch::State {
   alignas(64) uint8_t discarded[kBytes];   ///< what the other stage writes
   alignas(64) uint8_t kept_bits[kMaxBlockValues / 8 + kKernelSlack];
   alignas(64) uint8_t sign_bits[kMaxBlockValues / 8 + kKernelSlack];
-  alignas(64) uint8_t values[2][kMaxBlockValues * kMaxTypeSize + kKernelSlack];
+  alignas(64) uint8_t values[kMaxBlockValues * kMaxTypeSize + kKernelSlack];
+  alignas(64) uint8_t piece[kPieceBytes + kKernelSlack];
+  alignas(64) uint8_t piece_planes[kMaxTypeSize][kPieceBytes + kKernelSlack];
 };
 
 }  // namespace uzip

@@ -1,7 +1,9 @@
 // Level coding of a sequence: each level codes what the level before it could not.
 #include "codec/sequence.hpp"
 
+#include <bit>
 #include <cstring>
+#include <utility>
 
 namespace uzip {
 namespace {
@@ -99,7 +101,7 @@ size_t encode_further_levels(const CodecKernels& kernels, size_t count, size_t e
 
 Status decode_further_levels(const CodecKernels& kernels, const SequenceRecord& record,
                              size_t count, const uint8_t* fields, CodecScratch::State& scratch,
-                             const uint8_t** words, const uint8_t** escapes) {
+                             uint8_t* escapes) {
   std::array<const uint8_t*, kMaxLevels> level_words{};
   std::array<size_t, kMaxLevels + 1> coded{count};
   for (unsigned l = 0; l < record.levels; ++l) {
@@ -108,17 +110,15 @@ Status decode_further_levels(const CodecKernels& kernels, const SequenceRecord& 
     coded[l + 1] = record.escapes[l];
   }
   // Copied, because a damaged level may ask for more escapes than there are.
-  uint8_t* rest = scratch.escapes[record.levels & 1];
+  uint8_t* rest = record.levels == 1 ? escapes : scratch.escapes[record.levels & 1];
   if (coded[record.levels] > 0) std::memcpy(rest, fields, coded[record.levels]);
   for (unsigned l = record.levels - 1u; l > 0; --l) {
-    uint8_t* const out = scratch.escapes[l & 1];
+    uint8_t* const out = l == 1 ? escapes : scratch.escapes[l & 1];
     const size_t used = kernels.decode_level[record.widths[l]](
         level_words[l], coded[l], SymbolTable(record, l).symbols, rest, out);
     if (used != coded[l + 1]) return wrong_escapes(l, used, coded[l + 1]);
     rest = out;
   }
-  *words = level_words[0];
-  *escapes = rest;
   return {};
 }
 
@@ -134,44 +134,76 @@ Status check_levels(const CodecKernels& kernels, const SequenceRecord& record, s
   return {};
 }
 
+Status SequenceDecoder::start(const CodecKernels& kernels, const SequenceRecord& record,
+                              size_t count, const uint8_t* stored, const uint8_t* fields,
+                              CodecScratch::State& scratch, uint8_t* escapes) {
+  kernels_ = &kernels;
+  shift_ = record.shift;
+  mask_ = record.stored;
+  value_ = record.value;
+  width_ = record.widths[0];
+  stored_ = stored;
+  fields_ = fields;
+  escapes_used_ = 0;
+  escapes_expected_ = 0;
+  if (record.levels == 0) return {};
+  symbols_ = SymbolTable(record, 0);
+  escapes_ = escapes;
+  escapes_expected_ = record.escapes[0];
+  return decode_further_levels(kernels, record, count, fields, scratch, escapes);
+}
+
+const uint8_t* SequenceDecoder::take(size_t count, uint8_t* low, uint8_t* dst) {
+  if (shift_ == 8) return take_stored(count, dst);
+  const uint8_t* const fields = take_fields(count, dst);
+  if (shift_ == 0) return fields;
+  const uint8_t* const bits = mask_ == 0 ? nullptr : low;
+  if (bits != nullptr) kernels_->unpack_bits(stored_, count, mask_, low);
+  stored_ += packed_bytes(count, static_cast<size_t>(std::popcount(mask_)));
+  kernels_->combine(fields, bits, count, shift_, value_, dst);
+  return dst;
+}
+
+const uint8_t* SequenceDecoder::take_stored(size_t count, uint8_t* dst) {
+  if (mask_ == 0xff) return std::exchange(stored_, stored_ + count);
+  if (mask_ == 0) {
+    std::memset(dst, value_, count);
+    return dst;
+  }
+  kernels_->unpack_bits(stored_, count, mask_, dst);
+  stored_ += packed_bytes(count, static_cast<size_t>(std::popcount(mask_)));
+  if (value_ != 0) kernels_->combine(dst, nullptr, count, 0, value_, dst);
+  return dst;
+}
+
+const uint8_t* SequenceDecoder::take_fields(size_t count, uint8_t* dst) {
+  if (width_ == 0 && shift_ == 0) return std::exchange(fields_, fields_ + count);
+  const unsigned bits = width_ == 0 ? 8u - shift_ : width_;
+  if (width_ == 0) {
+    kernels_->unpack_bits(fields_, count, (1u << bits) - 1, dst);
+  } else {
+    const size_t used =
+        kernels_->decode_level[width_](fields_, count, symbols_.symbols, escapes_, dst);
+    escapes_ += used;
+    escapes_used_ += used;
+  }
+  fields_ += packed_bytes(count, bits);
+  return dst;
+}
+
+Status SequenceDecoder::finish() const {
+  if (escapes_used_ == escapes_expected_) return {};
+  return wrong_escapes(0, escapes_used_, escapes_expected_);
+}
+
 Status decode_sequence(const CodecKernels& kernels, const SequenceRecord& record, size_t count,
                        const uint8_t* stored, const uint8_t* fields, CodecScratch::State& scratch,
                        uint8_t* dst, const uint8_t** result) {
-  *result = dst;
-  if (!record.has_fields()) {
-    if (record.stored == 0xff) {
-      *result = stored;
-      return {};
-    }
-    if (record.stored == 0) {
-      std::memset(dst, record.value, count);
-      return {};
-    }
-    kernels.unpack_bits(stored, count, record.stored, dst);
-    if (record.value != 0) kernels.combine(dst, nullptr, count, 0, record.value, dst);
-    return {};
-  }
-  const uint8_t* low = nullptr;
-  if (record.stored != 0) {
-    kernels.unpack_bits(stored, count, record.stored, scratch.low);
-    low = scratch.low;
-  }
-  if (record.levels > 0) {
-    const uint8_t* words = nullptr;
-    const uint8_t* escapes = nullptr;
-    UZIP_RETURN_IF_ERROR(
-        decode_further_levels(kernels, record, count, fields, scratch, &words, &escapes));
-    const size_t used = kernels.decode_level[record.widths[0]](
-        words, count, SymbolTable(record, 0).symbols, escapes, dst);
-    if (used != record.escapes[0]) return wrong_escapes(0, used, record.escapes[0]);
-  } else if (record.shift == 0) {
-    *result = fields;
-    return {};
-  } else {
-    kernels.unpack_bits(fields, count, (1u << (8 - record.shift)) - 1, dst);
-  }
-  if (record.shift > 0) kernels.combine(dst, low, count, record.shift, record.value, dst);
-  return {};
+  SequenceDecoder decoder;
+  UZIP_RETURN_IF_ERROR(
+      decoder.start(kernels, record, count, stored, fields, scratch, scratch.escapes[1]));
+  *result = decoder.take(count, scratch.low, dst);
+  return decoder.finish();
 }
 
 }  // namespace uzip

@@ -30,11 +30,11 @@ struct CodeTable {
 size_t encode_further_levels(const CodecKernels& kernels, size_t count, size_t escaped,
                              CodecScratch::State& scratch, SequenceRecord* record, uint8_t* dst);
 
-/// Decodes all levels but the first. *words are those of level 0, *escapes the fields that it
-/// lacks.
+/// Decodes all levels but the first, to `escapes` (room for `count`, slack): the fields that level 0 lacks. Works in
+/// scratch.escapes, of which `escapes` may be the second.
 Status decode_further_levels(const CodecKernels& kernels, const SequenceRecord& record,
                              size_t count, const uint8_t* fields, CodecScratch::State& scratch,
-                             const uint8_t** words, const uint8_t** escapes);
+                             uint8_t* escapes);
 
 /// The symbols of a level, as the kernels take them.
 struct SymbolTable {
@@ -47,9 +47,38 @@ struct SymbolTable {
 Status check_levels(const CodecKernels& kernels, const SequenceRecord& record, size_t count,
                     const uint8_t* fields);
 
-/// Decodes `count` bytes to `dst` (slack), from sections whose lengths are checked already. *result
-/// is `dst`, or `stored` itself when the sequence is stored as it is. An error says that the levels
-/// contradict the descriptor.
+/// Decodes a sequence piece by piece, from sections whose lengths are checked already. They must stay until the last
+/// piece.
+class SequenceDecoder {
+ public:
+  /// Decodes what has to be known before the first piece. `escapes` is as for decode_further_levels(), and must stay, too.
+  Status start(const CodecKernels& kernels, const SequenceRecord& record, size_t count,
+               const uint8_t* stored, const uint8_t* fields, CodecScratch::State& scratch,
+               uint8_t* escapes);
+  /// The next `count` bytes: a multiple of 64, or all that are left. They are put into `dst` (slack), or stand in a
+  /// section as they are. `low` is room for as many.
+  const uint8_t* take(size_t count, uint8_t* low, uint8_t* dst);
+  /// After the last piece: an error when the levels contradicted the descriptor.
+  Status finish() const;
+
+ private:
+  const uint8_t* take_stored(size_t count, uint8_t* dst);
+  const uint8_t* take_fields(size_t count, uint8_t* dst);
+
+  const CodecKernels* kernels_ = nullptr;
+  uint8_t shift_ = 8;
+  uint8_t mask_ = 0;
+  uint8_t value_ = 0;
+  uint8_t width_ = 0;  ///< of level 0; 0: the fields are stored
+  const uint8_t* stored_ = nullptr;
+  const uint8_t* fields_ = nullptr;
+  SymbolTable symbols_;
+  const uint8_t* escapes_ = nullptr;
+  size_t escapes_used_ = 0;
+  size_t escapes_expected_ = 0;
+};
+
+/// Decodes all of a sequence to `dst` (slack). *result is `dst`, or `stored` itself when it is stored as it is.
 Status decode_sequence(const CodecKernels& kernels, const SequenceRecord& record, size_t count,
                        const uint8_t* stored, const uint8_t* fields, CodecScratch::State& scratch,
                        uint8_t* dst, const uint8_t** result);

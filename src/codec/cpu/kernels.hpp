@@ -53,6 +53,7 @@ struct Output {
                          ///< `ahead` doesn't matter; see finish_streaming()
   const Sum* sum = nullptr;  ///< if not null, sums are written, of a multiple of 64 values; `values`
                              ///< may be a source, and `ahead` doesn't matter. See `sums`
+  size_t sum_begin = 0;      ///< bytes of each source that stand before those to add
 };
 /// How far kernels ask ahead for what they read and write in memory. Hardware prefetchers stop at pages and lag behind a
 /// loop with many instructions a line. Lines go to the second cache from far ahead, since the first can wait for few at a
@@ -82,8 +83,8 @@ struct CodecKernels {
                          const Output& dst);
   /// dst[i] = zigzag(r[i] - r[i - 1]), r = value rotated left by 1, r[-1] = base.
   using Delta = void (*)(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
-  /// The inverse; `dst` may be `src`.
-  using Undelta = void (*)(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+  /// The inverse; dst.values may be `src`. Returns the last value, rotated left by 1: the base of what follows.
+  using Undelta = uint64_t (*)(const uint8_t* src, size_t count, uint64_t base, const Output& dst);
   /// Takes the zeros of both signs out. Writes the other values to `dst` (slack), one bit for each
   /// value to `kept`, one for each zero to `signs` (whole words, slack). Returns how many values stay.
   using RemoveZeros = size_t (*)(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
@@ -121,7 +122,8 @@ struct CodecKernels {
   CountEscapes count_escapes[kMaxWidth + 1];
 
   const TopKernels* top;  ///< null: none
-  uint32_t sums;  ///< bit t is 1 when merge and decode of values of type t take Output::sum
+  /// Bit t is 1 when merge, decode, and undelta of at least 4 bytes, of values of type t take Output::sum.
+  uint32_t sums;
 
   /// dst[i] = fields[i] << shift | low[i] | value; `low` null: no stored bits. `dst` may be an
   /// operand.

@@ -154,8 +154,8 @@ void avx512_merge_8(const uint8_t* const* planes, size_t count, unsigned rotatio
                     const Output& dst);
 void avx512_delta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
 void avx512_delta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
-void avx512_undelta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
-void avx512_undelta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+uint64_t avx512_undelta_4(const uint8_t* src, size_t count, uint64_t base, const Output& dst);
+uint64_t avx512_undelta_8(const uint8_t* src, size_t count, uint64_t base, const Output& dst);
 size_t avx512_remove_zeros_1(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs);
 size_t avx512_remove_zeros_2(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,

@@ -110,12 +110,13 @@ void delta(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
 }
 
 template <class T>
-void undelta(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
+uint64_t undelta(const uint8_t* src, size_t count, uint64_t base, const Output& dst) {
   T value = static_cast<T>(base);
   for (size_t i = 0; i < count; ++i) {
     value = static_cast<T>(value + unzigzag<T>(load<T>(src + i * sizeof(T))));
-    store<T>(dst + i * sizeof(T), std::rotr(value, 1));
+    store<T>(dst.values + i * sizeof(T), std::rotr(value, 1));
   }
+  return value;
 }
 
 // Both without a branch for each value: where zeros stand is what makes them worth a bitmap.
@@ -376,8 +377,8 @@ void finish_streaming() {}
 void scalar_delta_1(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
   delta<uint8_t>(src, count, base, dst);
 }
-void scalar_undelta_1(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
-  undelta<uint8_t>(src, count, base, dst);
+uint64_t scalar_undelta_1(const uint8_t* src, size_t count, uint64_t base, const Output& dst) {
+  return undelta<uint8_t>(src, count, base, dst);
 }
 size_t scalar_remove_zeros_1(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs) {
@@ -390,8 +391,8 @@ void scalar_insert_zeros_1(const uint8_t* src, const uint8_t* kept, const uint8_
 void scalar_delta_2(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
   delta<uint16_t>(src, count, base, dst);
 }
-void scalar_undelta_2(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
-  undelta<uint16_t>(src, count, base, dst);
+uint64_t scalar_undelta_2(const uint8_t* src, size_t count, uint64_t base, const Output& dst) {
+  return undelta<uint16_t>(src, count, base, dst);
 }
 size_t scalar_remove_zeros_2(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs) {
@@ -404,8 +405,8 @@ void scalar_insert_zeros_2(const uint8_t* src, const uint8_t* kept, const uint8_
 void scalar_delta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
   delta<uint32_t>(src, count, base, dst);
 }
-void scalar_undelta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
-  undelta<uint32_t>(src, count, base, dst);
+uint64_t scalar_undelta_4(const uint8_t* src, size_t count, uint64_t base, const Output& dst) {
+  return undelta<uint32_t>(src, count, base, dst);
 }
 size_t scalar_remove_zeros_4(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs) {
@@ -418,8 +419,8 @@ void scalar_insert_zeros_4(const uint8_t* src, const uint8_t* kept, const uint8_
 void scalar_delta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
   delta<uint64_t>(src, count, base, dst);
 }
-void scalar_undelta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
-  undelta<uint64_t>(src, count, base, dst);
+uint64_t scalar_undelta_8(const uint8_t* src, size_t count, uint64_t base, const Output& dst) {
+  return undelta<uint64_t>(src, count, base, dst);
 }
 size_t scalar_remove_zeros_8(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs) {

@@ -24,18 +24,20 @@ class SumSink {
         sources_(output.sum->sources),
         before_(output.sum->before > 1 ? output.sum->before : 1),
         count_(output.sum->count),
-        first_(sources_[0]) {}
+        first_(sources_[0]),
+        at_(output.sum_begin) {}
   [[gnu::always_inline]] void put(Bytes v) {
-    __builtin_prefetch(dst_ + at_ + kFarAhead, 1, 2);
+    __builtin_prefetch(dst_ + kFarAhead, 1, 2);
     Step step;
     step.first(words(first_));
     for (size_t s = 1; s < before_; ++s) step.next(words(sources_[s]));
     step.next(Words(v));
     for (size_t s = before_; s < count_; ++s) step.next(words(sources_[s]));
-    store(dst_ + at_, Bytes(step.result(0)));
+    store(dst_, Bytes(step.result(0)));
+    dst_ += 64;
     at_ += 64;
   }
-  uint8_t* finish() const { return dst_ + at_; }
+  uint8_t* finish() const { return dst_; }
 
  private:
   [[gnu::always_inline]] Words words(const uint8_t* source) const {
@@ -48,7 +50,7 @@ class SumSink {
   size_t before_;
   size_t count_;
   const uint8_t* first_;
-  size_t at_ = 0;
+  size_t at_;  ///< of the sources
 };
 
 using SumOfNativeBf16 = SumSink<FloatStep<NativeBfloat16, Add>>;

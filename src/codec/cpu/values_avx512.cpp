@@ -2,6 +2,7 @@
 #include "codec/cpu/bit_stream.hpp"
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx512.hpp"
+#include "codec/cpu/sums_avx512.hpp"
 
 namespace uzip {
 namespace {
@@ -30,6 +31,7 @@ struct Words4 {
     return _mm512_add_epi32(v, _mm512_alignr_epi32(v, zero, 8));
   }
   static Bytes last(Bytes v) { return _mm512_permutexvar_epi32(_mm512_set1_epi32(15), v); }
+  static uint64_t first(Bytes v) { return static_cast<uint32_t>(_mm512_cvtsi512_si32(v)); }
   static uint64_t nonzero(Bytes v) {
     return _mm512_test_epi32_mask(v, _mm512_set1_epi32(0x7fffffff));
   }
@@ -68,6 +70,9 @@ struct Words8 {
     return _mm512_add_epi64(v, _mm512_alignr_epi64(v, zero, 4));
   }
   static Bytes last(Bytes v) { return _mm512_permutexvar_epi64(_mm512_set1_epi64(7), v); }
+  static uint64_t first(Bytes v) {
+    return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm512_castsi512_si128(v)));
+  }
   static uint64_t nonzero(Bytes v) {
     return _mm512_test_epi64_mask(v, _mm512_set1_epi64(INT64_MAX));
   }
@@ -116,6 +121,7 @@ template <class Words>
                                          uint8_t* dst) {
   Bytes before = Words::set1(base);
   for (size_t left = count * Words::kSize; left > 0;) {
+    fetch_ahead(src);
     const Bytes r = Words::rol1(load_first(src, left));
     store_first(dst, left, Words::zigzag(Words::sub(r, Words::shift_in(r, before))));
     before = r;
@@ -125,19 +131,33 @@ template <class Words>
   }
 }
 
-template <class Words>
-[[gnu::always_inline]] inline void undelta(const uint8_t* src, size_t count, uint64_t base,
-                                           uint8_t* dst) {
+template <class Words, class Sink>
+[[gnu::always_inline]] inline uint64_t undelta_to(const uint8_t* src, size_t count, uint64_t base,
+                                                  const Output& output) {
   Bytes carry = Words::set1(base);
-  for (size_t left = count * Words::kSize; left > 0;) {
-    const Bytes sums = Words::running_sum(Words::unzigzag(load_first(src, left)));
-    store_first(dst, left, Words::ror1(Words::add(sums, carry)));
+  Sink sink(output);
+  size_t left = count * Words::kSize;
+  for (; left >= 64; left -= 64, src += 64) {
+    const Bytes sums = Words::running_sum(Words::unzigzag(load(src)));
+    sink.put(Words::ror1(Words::add(sums, carry)));
     // Only this addition depends on the vector before.
     carry = Words::add(carry, Words::last(sums));
-    src += 64;
-    dst += 64;
-    left -= left < 64 ? left : 64;
   }
+  uint8_t* const dst = sink.finish();
+  if (left > 0) {
+    const Bytes sums = Words::running_sum(Words::unzigzag(load_some(src, low_bits(left))));
+    store_some(dst, low_bits(left), Words::ror1(Words::add(sums, carry)));
+    carry = Words::add(carry, Words::last(sums));
+  }
+  return Words::first(carry);
+}
+
+template <class Words, class SumOfThem>
+[[gnu::always_inline]] inline uint64_t undelta(const uint8_t* src, size_t count, uint64_t base,
+                                               const Output& dst) {
+  if (dst.sum != nullptr) return undelta_to<Words, SumOfThem>(src, count, base, dst);
+  return dst.streams ? undelta_to<Words, StreamSink>(src, count, base, dst)
+                     : undelta_to<Words, StoreSink>(src, count, base, dst);
 }
 
 template <class Words>
@@ -198,11 +218,11 @@ void avx512_delta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* ds
 void avx512_delta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
   delta<Words8>(src, count, base, dst);
 }
-void avx512_undelta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
-  undelta<Words4>(src, count, base, dst);
+uint64_t avx512_undelta_4(const uint8_t* src, size_t count, uint64_t base, const Output& dst) {
+  return undelta<Words4, SumOfFp32>(src, count, base, dst);
 }
-void avx512_undelta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst) {
-  undelta<Words8>(src, count, base, dst);
+uint64_t avx512_undelta_8(const uint8_t* src, size_t count, uint64_t base, const Output& dst) {
+  return undelta<Words8, SumOfFp64>(src, count, base, dst);
 }
 size_t avx512_remove_zeros_1(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
                              uint8_t* signs) {
