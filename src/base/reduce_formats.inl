@@ -140,39 +140,102 @@ struct Binary16 {
   }
 };
 
-// e5m2 is the upper half of a binary16. On the way back a binary32 is rounded to odd first (truncated, and the last bit set
-// if something was lost), after which rounding to e5m2 is as if it was done at once. 1.4 times as fast as SmallFloat; the
-// same for e4m3fn, with 2^-8 times its values, gains nothing.
-struct Fp8E5m2 {
-  static constexpr int kParts = 4;  ///< elements at even places, then those at odd ones, lower halves first
+// The 8-bit formats by way of bfloat16, which has all their values. Widening looks up the two bytes of a magnitude. On the
+// way back a binary32 is first rounded to odd, to 16 bits: truncated, and the last bit set if something was lost. After
+// that, rounding to fewer bits gives what rounding at once would have. 2.5 times as fast as SmallFloat.
+template <int kMantissa, bool kHasInfinity>
+struct ByteFloat {
+  static constexpr int kParts = 4;  ///< of the halves of all 16-byte lanes: even, odd, and the same of the other halves
+  static constexpr int kExponentOfOne = kHasInfinity ? 15 : 7;
+  static constexpr int kLeastNormal = 128 - kExponentOfOne;  ///< exponent as in bfloat16
+  static constexpr unsigned kSpecial = kHasInfinity ? 0x7c : 0x7f;
+  static constexpr unsigned kNan = kHasInfinity ? 0x7e : 0x7f;
+  /// Denormals are looked up by exponent, from half of the least one on, and four bits of the fraction.
+  static constexpr int kTiny = kLeastNormal - kMantissa - 1;
+  static constexpr int kTinyCount = (kMantissa + 1) * 16;
 
-  // Elements in the upper bytes of 16-bit lanes, whose lower ones are zero.
-  static UZIP_INLINE void widen_lanes(__m512i halves, Floats* parts) {
-    parts[0] = Floats(_mm512_cvtph_ps(_mm512_castsi512_si256(halves)));
-    parts[1] = Floats(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1)));
+  struct Tables {
+    alignas(64) uint8_t low[128];
+    alignas(64) uint8_t high[128];
+    alignas(64) uint8_t tiny[64];
+  };
+  static constexpr unsigned as_bfloat16(unsigned magnitude) {
+    if (magnitude > kSpecial || magnitude == kNan) return 0x7fc0;
+    if (kHasInfinity && magnitude == kSpecial) return 0x7f80;
+    int exponent = static_cast<int>(magnitude >> kMantissa);
+    unsigned fraction = magnitude & ((1u << kMantissa) - 1);
+    if (exponent > 0) return static_cast<unsigned>(exponent + kLeastNormal - 1) << 7 | fraction << (7 - kMantissa);
+    if (fraction == 0) return 0;
+    for (exponent = kLeastNormal; fraction >> kMantissa == 0; --exponent) fraction <<= 1;
+    return static_cast<unsigned>(exponent) << 7 | (fraction << (7 - kMantissa) & 0x7f);
+  }
+  static constexpr Tables make_tables() {
+    Tables tables{};
+    for (unsigned i = 0; i < 128; ++i) {
+      tables.low[i] = static_cast<uint8_t>(as_bfloat16(i));
+      tables.high[i] = static_cast<uint8_t>(as_bfloat16(i) >> 8);
+    }
+    for (int i = 0; i < kTinyCount; ++i) {
+      const int down = 5 - i / 16;
+      const int significand = 16 + i % 16;
+      const int quanta = significand >> down;
+      tables.tiny[i] = static_cast<uint8_t>((significand + (1 << (down - 1)) - 1 + (quanta & 1)) >> down);
+    }
+    return tables;
+  }
+  static constexpr Tables kTables = make_tables();
+
+  static UZIP_INLINE __m512i look_up(const uint8_t (&table)[128], __m512i magnitudes) {
+    return _mm512_permutex2var_epi8(_mm512_load_si512(table), magnitudes, _mm512_load_si512(table + 64));
   }
   static UZIP_INLINE void widen(Words words, Floats* parts) {
-    widen_lanes(_mm512_slli_epi16(__m512i(words), 8), parts);
-    widen_lanes(_mm512_and_si512(__m512i(words), _mm512_set1_epi16(short(0xff00))), parts + 2);
+    const __m512i bytes = __m512i(words);
+    const __m512i low = look_up(kTables.low, bytes);
+    const __m512i high = look_up(kTables.high, bytes) | (bytes & _mm512_set1_epi8(int8_t{-128}));
+    Bfloat16::widen(Words(_mm512_unpacklo_epi8(low, high)), parts);
+    Bfloat16::widen(Words(_mm512_unpackhi_epi8(low, high)), parts + 2);
   }
 
-  static UZIP_INLINE __m256i to_odd(Floats value) {
-    const __m256i half = _mm512_cvtps_ph(__m512(value), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-    const __mmask16 inexact = _mm512_cmp_ps_mask(_mm512_cvtph_ps(half), __m512(value), _CMP_NEQ_OQ);
-    return _mm256_or_si256(half, _mm256_maskz_set1_epi16(inexact, 1));
+  static UZIP_INLINE __m512i to_odd(const Floats* parts) {
+    const Words even = Words(parts[0]);
+    const Words odd = Words(parts[1]);
+    const __m512i upper = __m512i(even >> 16 | (odd & 0xffff0000u));
+    const __m512i lost = __m512i((even & 0xffffu) | odd << 16);
+    return upper | _mm512_min_epu16(lost, _mm512_set1_epi16(1));
   }
-  // Elements in the upper bytes of 16-bit lanes; the lower ones are garbage.
-  static UZIP_INLINE __m512i round_lanes(const Floats* parts) {
-    const __m512i halves = _mm512_inserti64x4(_mm512_castsi256_si512(to_odd(parts[0])), to_odd(parts[1]), 1);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(halves, 8), _mm512_set1_epi16(1));
-    const __m512i rounded = _mm512_add_epi16(_mm512_add_epi16(halves, _mm512_set1_epi16(0x7f)), odd);
-    const __m512i magnitude = _mm512_and_si512(halves, _mm512_set1_epi16(0x7fff));
-    const __mmask32 nan = _mm512_cmpgt_epi16_mask(magnitude, _mm512_set1_epi16(0x7c00));
-    return _mm512_mask_mov_epi16(rounded, nan, _mm512_set1_epi16(0x7e00));
+  // Rounds to nearest even, with exponents below those of normal numbers as if there were any; may be too large.
+  static UZIP_INLINE __m512i round_normal(__m512i magnitude) {
+    constexpr int kDown = 7 - kMantissa;
+    // An average adds both and one more, and halves the sum.
+    const __m512i odd = _mm512_srli_epi16(magnitude, kDown) & _mm512_set1_epi16(1);
+    const __m512i half = odd | _mm512_set1_epi16((1 << (kDown - 1)) - 2);
+    const __m512i rounded = _mm512_srli_epi16(_mm512_avg_epu16(magnitude, half), kDown - 1);
+    return _mm512_subs_epu16(rounded, _mm512_set1_epi16((kLeastNormal - 1) << kMantissa));
+  }
+  // Exponent and four bits of the fraction, of which the last stands for all beyond, too.
+  static UZIP_INLINE __m512i tiny_index(__m512i magnitude) {
+    const __m512i beyond = _mm512_min_epu16(magnitude & _mm512_set1_epi16(7), _mm512_set1_epi16(1));
+    return _mm512_subs_epu16(_mm512_srli_epi16(magnitude, 3) | beyond, _mm512_set1_epi16(kTiny * 16));
   }
   static UZIP_INLINE Words round(const Floats* parts) {
-    const __m512i even = _mm512_srli_epi16(round_lanes(parts), 8);
-    return Words(_mm512_mask_mov_epi8(even, 0xaaaaaaaaaaaaaaaau, round_lanes(parts + 2)));
+    const __m512i a = to_odd(parts);
+    const __m512i b = to_odd(parts + 2);
+    const __m512i magnitude_a = a & _mm512_set1_epi16(0x7fff);
+    const __m512i magnitude_b = b & _mm512_set1_epi16(0x7fff);
+    const __m512i normal = _mm512_packus_epi16(round_normal(magnitude_a), round_normal(magnitude_b));
+    const __m512i index = _mm512_packus_epi16(tiny_index(magnitude_a), tiny_index(magnitude_b));
+    const __mmask64 tiny = _mm512_cmplt_epu8_mask(index, _mm512_set1_epi8(kTinyCount));
+    const __m512i some = _mm512_mask_permutexvar_epi8(normal, tiny, index, _mm512_load_si512(kTables.tiny));
+    const __m512i magnitude = _mm512_min_epu8(some, _mm512_set1_epi8(kSpecial));
+    const __m512i tops = _mm512_packs_epi16(_mm512_srai_epi16(a, 8), _mm512_srai_epi16(b, 8));
+    const __m512i signed_ones = magnitude | (tops & _mm512_set1_epi8(int8_t{-128}));
+    const __m512i nan = _mm512_set1_epi8(kNan);
+    if constexpr (!kHasInfinity)
+      return Words(_mm512_mask_mov_epi8(signed_ones, _mm512_cmpeq_epi8_mask(magnitude, nan), nan));
+    const __m512i infinity = _mm512_set1_epi16(0x7f80);
+    const __m512i above =
+        _mm512_packus_epi16(_mm512_subs_epu16(magnitude_a, infinity), _mm512_subs_epu16(magnitude_b, infinity));
+    return Words(_mm512_mask_mov_epi8(signed_ones, _mm512_test_epi8_mask(above, above), nan));
   }
 };
 #elif defined(__AVX2__) && defined(__F16C__)
@@ -194,8 +257,11 @@ struct Binary16 {
 using Binary16 = SmallFloat<5, 10, true>;
 #endif
 
+#if defined(__AVX512BW__)
+using Fp8E4m3fn = ByteFloat<3, false>;
+using Fp8E5m2 = ByteFloat<2, true>;
+#else
 using Fp8E4m3fn = SmallFloat<4, 3, false>;
-#if !defined(__AVX512BW__)
 using Fp8E5m2 = SmallFloat<5, 2, true>;
 #endif
 

@@ -250,23 +250,24 @@ template <size_t kSize>
     merge_to<kSize, StoreSink>(planes, count, rotation, output);
 }
 
-void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* dst,
-                  const uint8_t* ahead) {
+template <class Sink>
+[[gnu::always_inline]] inline void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation,
+                                                const Output& output) {
   const Bytes matrix = rotation_matrix(rotation);
+  Sink sink(output);
   size_t at = 0;
-  for (; at + 64 <= count; at += 64) {
-    _mm_prefetch(ahead + at, _MM_HINT_T1);
-    store(dst + at, _mm512_gf2p8affine_epi64_epi8(load(src + at), matrix, 0));
-  }
+  for (; at + 64 <= count; at += 64)
+    sink.put(_mm512_gf2p8affine_epi64_epi8(load(src + at), matrix, 0));
+  uint8_t* const dst = sink.finish();
   const uint64_t rest = low_bits(count - at);
   if (rest != 0)
-    store_some(dst + at, rest, _mm512_gf2p8affine_epi64_epi8(load_some(src + at, rest), matrix, 0));
+    store_some(dst, rest, _mm512_gf2p8affine_epi64_epi8(load_some(src + at, rest), matrix, 0));
 }
 
 }  // namespace
 
 void avx512_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
-  rotate_bytes(src, count, rotation, planes[0], src + kFarAhead);
+  rotate_bytes<StoreSink>(src, count, rotation, {planes[0], src + kFarAhead});
 }
 void avx512_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
   split<2>(src, count, rotation, planes);
@@ -280,7 +281,11 @@ void avx512_split_8(const uint8_t* src, size_t count, unsigned rotation, uint8_t
 
 void avx512_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation,
                     const Output& dst) {
-  rotate_bytes(planes[0], count, 8 - rotation % 8, dst.values, dst.ahead);
+  const unsigned left = 8 - rotation % 8;
+  if (dst.streams)
+    rotate_bytes<StreamSink>(planes[0], count, left, dst);
+  else
+    rotate_bytes<StoreSink>(planes[0], count, left, dst);
 }
 void avx512_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation,
                     const Output& dst) {
