@@ -29,9 +29,9 @@ constexpr uint32_t kSharedMemoryWindow = 3;
 constexpr uint32_t kNetworkWindow = 8;
 /// Below this many bytes in a piece, coding costs more time than it saves on any link we know.
 constexpr size_t kCodecThresholdBytes = 16 * 1024;
-/// The same in a job that uses GPUs, where coding a piece costs launches and copies: 30 us, which a fast network takes for
-/// 100 KiB.
-constexpr size_t kGpuCodecThresholdBytes = 128 * 1024;
+/// The same in a job that uses GPUs, where coding a piece costs launches and copies: 30 us and more, for which a fast
+/// network takes 200 KiB.
+constexpr size_t kGpuCodecThresholdBytes = 256 * 1024;
 
 /// Split-send overlaps the second stage of coding with sending the plain part. Several rounds overlap anyway, and there
 /// the second part, on which its round depends, waits behind the data of the others (2.4 ms at 1 Gb/s); a smaller

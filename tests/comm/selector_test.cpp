@@ -113,8 +113,8 @@ TEST(Selector, JobsWithGpusCodeLargerSharesOnly) {
     return Selector(config, link).select(shape_of(CallKind::kAllgather, UZIP_BF16, 2, bytes / 2))->codec != nullptr;
   };
   EXPECT_TRUE(codes(kNetwork, 64 << 10));
-  EXPECT_FALSE(codes(with_gpus, 64 << 10));
-  EXPECT_TRUE(codes(with_gpus, 128 << 10));
+  EXPECT_FALSE(codes(with_gpus, 128 << 10));
+  EXPECT_TRUE(codes(with_gpus, 256 << 10));
   config.codec_threshold = 64 << 10;
   EXPECT_TRUE(codes(with_gpus, 64 << 10));
 }
