@@ -82,18 +82,23 @@ size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
       escaped &= word;
     }
     uint8_t* const out = dst + at;
-    store(out, _mm256_shuffle_epi8(table, a));
-    store(out + 32, _mm256_shuffle_epi8(table, b));
+    a = _mm256_shuffle_epi8(table, a);
+    b = _mm256_shuffle_epi8(table, b);
     if constexpr (W > 2) {
+      store(out, a);
+      store(out + 32, b);
       for (; escaped != 0; escaped &= escaped - 1) out[__builtin_ctzll(escaped)] = *next++;
     } else {
 // The escape's entry in `symbols` is 0.
-#pragma GCC unroll 8
-      for (unsigned j = 0; j < 8; ++j, escaped >>= 8) {
-        const uint8_t* order = kMove.expand[escaped & 0xff];
-        const __m128i moved = _mm_shuffle_epi8(load_word(next), load_word(order));
-        store_word(out + 8 * j, _mm_or_si128(load_word(out + 8 * j), moved));
-        next += __builtin_popcount(static_cast<unsigned>(escaped & 0xff));
+#pragma GCC unroll 4
+      for (unsigned q = 0; q < 4; ++q, escaped >>= 16) {
+        const auto lower = static_cast<unsigned>(escaped & 0xff);
+        const auto upper = static_cast<unsigned>(escaped >> 8 & 0xff);
+        const __m128i order = _mm_add_epi8(load_words(kMove.expand[lower], kMove.expand[upper]),
+                                           load_16(kMove.after[ones_of_byte(lower)]));
+        const __m128i moved = _mm_shuffle_epi8(load_16(next), order);
+        store_16(out + 16 * q, _mm_or_si128(quarter(a, b, q), moved));
+        next += ones_of_byte(lower) + ones_of_byte(upper);
       }
     }
   }

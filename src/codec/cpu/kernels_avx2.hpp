@@ -28,6 +28,12 @@ using Bytes = __m256i;
 [[gnu::always_inline]] inline __m128i load_word(const uint8_t* src) {
   return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src));
 }
+[[gnu::always_inline]] inline __m128i load_16(const uint8_t* src) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(src));
+}
+[[gnu::always_inline]] inline void store_16(uint8_t* dst, __m128i v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), v);
+}
 [[gnu::always_inline]] inline void store_word(uint8_t* dst, __m128i v) {
   _mm_storel_epi64(reinterpret_cast<__m128i*>(dst), v);
 }

@@ -8,10 +8,12 @@
 namespace uzip {
 namespace {
 
-/// Byte shuffles that move the marked ones of eight bytes to the front, and back.
+/// Byte shuffles that move the marked ones of eight bytes to the front, and back. Two make one of sixteen bytes.
 struct MoveTables {
   alignas(64) uint8_t compress[256][8];
+  alignas(64) uint8_t compress_upper[256][8];  ///< of the upper eight
   alignas(64) uint8_t expand[256][8];
+  alignas(64) uint8_t after[9][16];  ///< added to the upper eight: how many the lower ones took
 };
 constexpr MoveTables make_move_tables() {
   MoveTables tables{};
@@ -20,18 +22,39 @@ constexpr MoveTables make_move_tables() {
 #pragma GCC unroll 8
     for (unsigned i = 0; i < 8; ++i) {
       tables.compress[mask][i] = 0x80;
+      tables.compress_upper[mask][i] = 0x80;
       tables.expand[mask][i] = 0x80;
     }
 #pragma GCC unroll 8
     for (unsigned i = 0; i < 8; ++i) {
       if ((mask >> i & 1) == 0) continue;
       tables.compress[mask][next] = static_cast<uint8_t>(i);
+      tables.compress_upper[mask][next] = static_cast<uint8_t>(i + 8);
       tables.expand[mask][i] = static_cast<uint8_t>(next++);
     }
   }
+  for (unsigned count = 0; count <= 8; ++count)
+    for (unsigned i = 8; i < 16; ++i) tables.after[count][i] = static_cast<uint8_t>(count);
   return tables;
 }
 constexpr MoveTables kMove = make_move_tables();
+
+/// Two words of eight bytes.
+[[gnu::always_inline]] inline __m128i load_words(const uint8_t* lower, const uint8_t* upper) {
+  const __m128 low = _mm_castsi128_ps(load_word(lower));
+  return _mm_castps_si128(_mm_loadh_pi(low, reinterpret_cast<const __m64*>(upper)));
+}
+[[gnu::always_inline]] inline void store_upper_word(uint8_t* dst, __m128i v) {
+  _mm_storeh_pi(reinterpret_cast<__m64*>(dst), _mm_castsi128_ps(v));
+}
+/// Sixteen of 64 bytes.
+[[gnu::always_inline]] inline __m128i quarter(Bytes a, Bytes b, unsigned index) {
+  const Bytes half = index < 2 ? a : b;
+  return index % 2 == 0 ? _mm256_castsi256_si128(half) : _mm256_extracti128_si256(half, 1);
+}
+[[gnu::always_inline]] inline unsigned ones_of_byte(unsigned byte) {
+  return static_cast<unsigned>(__builtin_popcount(byte));
+}
 
 [[gnu::always_inline]] inline uint64_t get_word(const uint8_t* src) {
   uint64_t word;
@@ -115,20 +138,28 @@ template <unsigned W, class Code>
   return code(NearLookup<32>(range, codes_of, kEscape));
 }
 
-/// Appends the bytes of `fields` that `escaped` marks. Rare ones are picked, others compressed by
-/// eights.
-template <bool kRare>
-[[gnu::always_inline]] inline uint8_t* append(const uint8_t* fields, uint64_t escaped,
-                                              uint8_t* out) {
-  if constexpr (kRare) {
-    for (; escaped != 0; escaped &= escaped - 1) *out++ = fields[__builtin_ctzll(escaped)];
-  } else {
-#pragma GCC unroll 8
-    for (unsigned j = 0; j < 8; ++j, escaped >>= 8) {
-      const uint8_t* order = kMove.compress[escaped & 0xff];
-      store_word(out, _mm_shuffle_epi8(load_word(fields + 8 * j), load_word(order)));
-      out += __builtin_popcount(static_cast<unsigned>(escaped & 0xff));
-    }
+/// Appends those of 64 fields that `escaped` marks, picked one by one,
+[[gnu::always_inline]] inline uint8_t* append_rare(Bytes a, Bytes b, uint64_t escaped,
+                                                   uint8_t* out) {
+  alignas(32) uint8_t fields[64];
+  store(fields, a);
+  store(fields + 32, b);
+  for (; escaped != 0; escaped &= escaped - 1) *out++ = fields[__builtin_ctzll(escaped)];
+  return out;
+}
+/// or compressed, sixteen at a time.
+[[gnu::always_inline]] inline uint8_t* append_many(Bytes a, Bytes b, uint64_t escaped,
+                                                   uint8_t* out) {
+#pragma GCC unroll 4
+  for (unsigned q = 0; q < 4; ++q, escaped >>= 16) {
+    const auto lower = static_cast<unsigned>(escaped & 0xff);
+    const auto upper = static_cast<unsigned>(escaped >> 8 & 0xff);
+    const __m128i order = load_words(kMove.compress[lower], kMove.compress_upper[upper]);
+    const __m128i moved = _mm_shuffle_epi8(quarter(a, b, q), order);
+    store_word(out, moved);
+    out += ones_of_byte(lower);
+    store_upper_word(out, moved);
+    out += ones_of_byte(upper);
   }
   return out;
 }
@@ -137,9 +168,6 @@ template <bool kRare>
 template <unsigned W, class Lookup>
 [[gnu::always_inline]] inline uint8_t* encode_group(const Lookup& lookup, Bytes a, Bytes b,
                                                     uint8_t* words, uint8_t* escapes) {
-  alignas(32) uint8_t fields[64];
-  store(fields, a);
-  store(fields + 32, b);
   const Bytes codes_a = lookup(a);
   const Bytes codes_b = lookup(b);
   uint64_t escaped = ~uint64_t{0};
@@ -149,7 +177,8 @@ template <unsigned W, class Lookup>
     put_word(words + 8 * bit, word);
     escaped &= word;
   }
-  return append<(W > 2)>(fields, escaped, escapes);
+  if constexpr (W > 2) return append_rare(a, b, escaped, escapes);
+  return append_many(a, b, escaped, escapes);
 }
 
 }  // namespace
