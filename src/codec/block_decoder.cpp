@@ -202,7 +202,7 @@ void BlockDecoder::take_top(size_t count, const Output& dst) {
   if (top_.other != nullptr) top_.other += count;
 }
 
-/// In pieces that stay in the first cache on their way through the kernels.
+/// In pieces that stay in the second cache; smaller ones would lose more by going from kernel to kernel.
 void BlockDecoder::take_planes(size_t count, const Output& dst) {
   const size_t size = traits_.size;
   const size_t piece = CodecScratch::State::kPieceBytes / size;
@@ -210,7 +210,7 @@ void BlockDecoder::take_planes(size_t count, const Output& dst) {
   for (size_t at = 0; at < count; at += piece) {
     const size_t here = std::min(piece, count - at);
     for (size_t p = 0; p < size; ++p)
-      planes[p] = planes_[p].take(here, scratch_->low, scratch_->piece_planes[p]);
+      planes[p] = planes_[p].take(here, scratch_->low, scratch_->piece_planes + p * (piece + kKernelSlack));
     Output output = dst;
     output.values += at * size;
     output.ahead += at * size;

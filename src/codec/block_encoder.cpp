@@ -142,7 +142,7 @@ void BlockEncoder::split_planes(const std::array<uint8_t*, kMaxTypeSize>& planes
     kernels_.split[traits_.size_class](values_, block_.kept, rotation_, planes.data());
     return;
   }
-  // In pieces, so that differences stay in the first cache.
+  // In pieces, so that differences stay in the cache.
   const size_t size = traits_.size;
   const size_t piece = CodecScratch::State::kPieceBytes / size;
   std::array<uint8_t*, kMaxTypeSize> to = planes;

@@ -62,7 +62,10 @@ bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t 
 /// always decides.
 bool values_look_random(const uint8_t* src, const SamplePlaces& places, size_t size);
 
-/// The same for kRandomSamples bytes that are `step` apart.
+/// True when the top bytes of some neighbours lie close together, as random ones hardly ever do.
+bool run_is_narrow(const uint8_t* src, size_t size);
+
+/// As plane_looks_random() for kRandomSamples bytes that are `step` apart.
 bool bytes_look_random(const uint8_t* bytes, size_t step);
 
 /// The value rotated left by one, as samples hold it.

@@ -244,9 +244,26 @@ bool Planner::begin(const uint8_t* src, size_t count) {
   if (probe(src, count, true)) return true;
   // The whole may look random where its parts do not.
   const size_t block = size_t{1} << block_log2(type_, level_, count);
+  if (count <= block) return false;
+  if (probe_narrow_runs(src, count, block)) return true;
   const size_t probes = std::min(count * traits_.size / kProbeBytes, kMostProbes);
   for (size_t i = 0; i < probes; ++i)
     if (probe(src + i * (count / probes) * traits_.size, block, false)) return true;
+  return false;
+}
+
+/// Probes the blocks around the first few neighbours that are no random ones.
+bool Planner::probe_narrow_runs(const uint8_t* src, size_t count, size_t block) {
+  constexpr int kMostProbes = 2;
+  const SamplePlaces places = sample_places(count, kRandomSamples);
+  int probes = 0;
+  for (size_t run = 0; run < places.runs && probes < kMostProbes; ++run) {
+    const size_t at = run * places.stride;
+    if (!run_is_narrow(src + at * traits_.size, traits_.size)) continue;
+    const size_t begin = at / block * block;
+    if (probe(src + begin * traits_.size, std::min(block, count - begin), false)) return true;
+    ++probes;
+  }
   return false;
 }
 

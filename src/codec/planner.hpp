@@ -44,6 +44,7 @@ class Planner {
 
  private:
   bool probe(const uint8_t* src, size_t count, bool whole);
+  bool probe_narrow_runs(const uint8_t* src, size_t count, size_t block);
   void remember(const BlockDescriptor& plan);
   void prefetch(const uint8_t* src, const SamplePlaces& places) const;
 

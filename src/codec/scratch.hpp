@@ -9,8 +9,8 @@ namespace uzip {
 
 struct CodecScratch::State {
   static constexpr size_t kBytes = kMaxBlockValues + kKernelSlack;
-  /// Values that go through several kernels do so in pieces of this size, which stay in the first cache.
-  static constexpr size_t kPieceBytes = size_t{8} << 10;
+  /// Values that go through several kernels do so in pieces of this size.
+  static constexpr size_t kPieceBytes = size_t{64} << 10;
 
   alignas(64) uint8_t planes[kMaxTypeSize][kBytes];
   alignas(64) uint8_t low[kBytes];         ///< stored bits of a plane that also has fields
@@ -20,7 +20,7 @@ struct CodecScratch::State {
   alignas(64) uint8_t sign_bits[kMaxBlockValues / 8 + kKernelSlack];
   alignas(64) uint8_t values[kMaxBlockValues * kMaxTypeSize + kKernelSlack];
   alignas(64) uint8_t piece[kPieceBytes + kKernelSlack];
-  alignas(64) uint8_t piece_planes[kMaxTypeSize][kPieceBytes + kKernelSlack];
+  alignas(64) uint8_t piece_planes[kPieceBytes + kMaxTypeSize * kKernelSlack];  ///< the planes of as many values
 };
 
 }  // namespace uzip

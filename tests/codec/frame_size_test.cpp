@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace uzip {
 namespace {
 
@@ -60,6 +63,28 @@ TEST(FrameSize, RandomBitsAreSentRaw) {
       EXPECT_EQ(frame.body_bytes(), elements.size());
     }
   }
+}
+
+/// The whole looks random then; the block that is not is coded all the same.
+TEST(FrameSize, AQuarterThatShrinksIsFound) {
+  constexpr size_t kBytes = size_t{512} << 10;
+  for (const auto& [type, most] : {std::pair{UZIP_BF16, 0.94}, {UZIP_FP32, 0.97}, {UZIP_FP64, 0.98}}) {
+    const size_t count = kBytes / datatype_size(type);
+    const auto part = make_sample(type, SampleKind::kGaussian, count / 4);
+    for (size_t quarter = 0; quarter < 4; ++quarter) {
+      auto elements = make_sample(type, SampleKind::kRandomBits, count);
+      std::copy(part.begin(), part.end(),
+                elements.begin() + static_cast<std::ptrdiff_t>(quarter * part.size()));
+      for (CodecLevel level : kCodecLevels)
+        EXPECT_LE(ratio(type, level, elements), most) << datatype_info(type).name << " " << quarter;
+    }
+  }
+}
+
+/// The exponents of normal data have 2.6 bits in them.
+TEST(FrameSize, WideExponentsAreCoded) {
+  const auto elements = make_sample(UZIP_FP64, SampleKind::kGaussian, 100000);
+  for (CodecLevel level : kCodecLevels) EXPECT_LE(ratio(UZIP_FP64, level, elements), 0.88);
 }
 
 /// A sample may promise too much; then the plain part has left already.
