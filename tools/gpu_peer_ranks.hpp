@@ -159,7 +159,7 @@ inline PeerGroup* make_group(const Settings& settings) {
   options.most_bytes = settings.number("memory", 164) * 1000 * 1000;
   options.deadline_ns = 5'000'000'000;
   options.blocks = static_cast<unsigned>(settings.number("blocks", 0));
-  options.depth = static_cast<unsigned>(settings.number("depth", 6));
+  options.depth = static_cast<unsigned>(settings.number("depth", 0));
   options.least_piece = settings.number("piece", 0) << 10;
   options.most_stored = static_cast<uint64_t>(settings.number("stored", 0)) << 10;
   options.most_piece = settings.number("most", 0) << 10;

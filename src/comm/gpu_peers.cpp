@@ -12,8 +12,6 @@
 namespace uzip {
 namespace {
 
-/// Slots between two ranks: enough for what is coded, on its way, decoded, and for the words that say so.
-constexpr unsigned kDepth = 6;
 /// After so long a kernel that waits for a rank gives up, if the host has not done so before.
 constexpr double kKernelSeconds = 60;
 /// What a rank sends another of a call must have so many bytes before coding it is faster. Measured on two H200.
@@ -96,7 +94,6 @@ Status GpuPeers::create_here() {
   options.most_bytes = config_.gpu_peer_memory ? config_.gpu_peer_memory : GpuDevices::kDefaultMemory;
   options.deadline_ns = static_cast<uint64_t>(kKernelSeconds * 1e9);
   options.blocks = static_cast<unsigned>(config_.gpu_blocks);
-  options.depth = kDepth;
   return check(api_->peers()->create(&options, &group_, &handle_));
 }
 

@@ -105,10 +105,12 @@ PeerGroup::~PeerGroup() {
 int PeerGroup::create(const PeerOptions& options, PeerHandle* own) {
   if (options.ranks < 2 || options.ranks > kMostPeerRanks)
     return fail("GPU: a group of %d ranks; 2 to %d are allowed", options.ranks, kMostPeerRanks);
-  if (options.depth < 1 || options.depth > kMostDepth)
+  if (options.depth > kMostDepth)
     return fail("GPU: %u slots a ring; 1 to %u are allowed", options.depth, kMostDepth);
   options_ = options;
-  layout_ = PeerLayout(options.ranks, options.depth, options.most_bytes, kMostSlotBytes);
+  const unsigned depth =
+      options.depth > 0 ? options.depth : suitable_depth(options.ranks, options.most_bytes);
+  layout_ = PeerLayout(options.ranks, depth, options.most_bytes, kMostSlotBytes);
   constexpr uint64_t kLeastSlotBytes = 256 << 10;
   if (layout_.slot_bytes() < kLeastSlotBytes)
     return fail("GPU: %llu bytes are too few for a group of %d ranks",

@@ -135,7 +135,8 @@ class PeerPipeline {
     const PeerOptions& options = group_.options();
     if (options.most_piece > 0) most = std::min(most, options.most_piece / element_);
     most = std::max<uint64_t>(most / kTileValues, 1) * kTileValues;
-    const uint64_t wanted = options.least_piece > 0 ? options.least_piece : kLeastPiece;
+    const uint64_t usual = call_.compress ? kLeastCodedPiece : kLeastPiece;
+    const uint64_t wanted = options.least_piece > 0 ? options.least_piece : usual;
     const uint64_t least = (wanted / element_ + kTileValues - 1) / kTileValues * kTileValues;
     sizes_ = {std::min(least, most), most, kTileValues};
   }
@@ -465,7 +466,9 @@ class PeerPipeline {
   }
   void fail_if(Error error, const char* what) { fail_if(check(error, what)); }
 
-  static constexpr uint64_t kLeastPiece = 16 << 20;  // as measured on two H200
+  // As measured on two H200: smaller ones begin and end sooner, but there are more of them.
+  static constexpr uint64_t kLeastPiece = 16 << 20;
+  static constexpr uint64_t kLeastCodedPiece = 20 << 20;
   static constexpr unsigned kMostUsed = 5;
   /// Pieces that leave before it is their turn.
   static constexpr unsigned kMostAhead = 2;

@@ -15,7 +15,7 @@ struct PeerOptions {
   uint64_t most_bytes;   ///< memory of the device for this group
   uint64_t deadline_ns;  ///< after which a kernel gives up waiting for a rank
   unsigned blocks;  ///< thread blocks of a codec kernel; 0: as many as the device runs at a time
-  unsigned depth;   ///< slots of a ring
+  unsigned depth;   ///< slots of a ring; 0: chosen by the group
   uint64_t least_piece;  ///< bytes of elements; 0: chosen by the group
   uint64_t most_piece;
   /// From so many bytes of a rank's share on plain calls go by copy engines, not a store kernel; 0:

@@ -75,6 +75,14 @@ TEST(PeerLayout, SequencesGoRound) {
   EXPECT_EQ(layout.small_at(1, 2, 3), layout.small_at(1, 2, 3 + kSmallSlots));
 }
 
+TEST(PeerLayout, LittleMemoryMakesFewSlotsThatAreNotTooSmall) {
+  EXPECT_EQ(suitable_depth(2, uint64_t{156} << 20), 4u);
+  EXPECT_EQ(suitable_depth(2, uint64_t{384} << 20), 6u);
+  EXPECT_EQ(suitable_depth(8, uint64_t{384} << 20), 4u);
+  const PeerLayout layout(2, suitable_depth(2, kMemory), kMemory, kMemory);
+  EXPECT_GE(layout.inbox_bytes(), uint64_t{12} << 20);
+}
+
 TEST(PeerLayout, TooLittleMemoryLeavesNoSlots) {
   EXPECT_EQ(PeerLayout(2, 3, 1000, kMemory).slot_bytes(), 0u);
   EXPECT_EQ(PeerLayout(2, 3, kMemory, 1 << 20).inbox_bytes(), uint64_t{1} << 20);
