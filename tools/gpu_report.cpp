@@ -1,10 +1,11 @@
 #include "gpu_report.hpp"
 
-#include "comm/cores.hpp"
 #include "comm/gpu_devices.hpp"
+#include "comm/sysfs.hpp"
 #include "gpu/plugin_loader.hpp"
 
 #include <cstdio>
+#include <string>
 
 namespace uzip {
 namespace {
@@ -14,9 +15,10 @@ Status failed(const gpu::PluginApi& api) { return error(UZIP_ERR_INTERNAL, "%s",
 Status print_device(const gpu::PluginApi& api, int device) {
   gpu::DeviceInfo info;
   if (api.describe_device(device, &info) != 0) return failed(api);
-  std::printf("GPU %-3d      %s, %s, compute capability %d.%d, %d multiprocessors, %.1f GiB\n", device, info.name, info.bus,
-              info.compute_major, info.compute_minor, info.processors,
-              static_cast<double>(info.memory_bytes) / (1 << 30));
+  const int numa = numa_of_pci(info.bus);
+  std::printf("GPU %-3d      %s, %s, NUMA node %s, compute capability %d.%d, %d multiprocessors, %.1f GiB\n", device, info.name,
+              info.bus, numa < 0 ? "unknown" : std::to_string(numa).c_str(), info.compute_major, info.compute_minor,
+              info.processors, static_cast<double>(info.memory_bytes) / (1 << 30));
   return Status();
 }
 
@@ -37,8 +39,6 @@ Status print_peers(const gpu::PluginApi& api, int device, int count) {
 }  // namespace
 
 Status print_gpus(const Config& config) {
-  const Cores there = cores();
-  std::printf("cores        %d of the host, %d of this process\n", there.of_host, there.of_process);
   if (config.gpu == "off") {
     std::printf("GPUs         not looked for: UZIP_GPU_PLUGIN is off\n");
     return Status();

@@ -42,7 +42,7 @@ const char* const kSchedHelp =
     "      --root RANK      the root, for the collectives that have one (0)\n"
     "      --per-host N     ranks of one host, between which nothing is encoded (all are alike)\n"
     "      --per-socket N   ranks of one socket of a host, which hierarchical algorithms keep together;\n"
-    "                       simulate, json: 0: as if hosts had one (where it pays, as the model says)\n"
+    "                       simulate, json: 0: as if hosts had one (as the model says)\n"
     "  -r, --rank RANK      print, dot: this rank only\n"
     "  -m, --model MODEL    simulate, json, model: a model's name or a file, see uzip_model(5) "
     "(shm)\n"

@@ -9,6 +9,7 @@
 #include "codec_report.hpp"
 #include "file_report.hpp"
 #include "gpu_report.hpp"
+#include "topology_report.hpp"
 
 #include <uzipcoll/uzipcoll.h>
 
@@ -44,7 +45,7 @@ constexpr const char* kHelp =
     "      --names       with -c: the names only\n"
     "  -a, --algorithms  algorithms, for UZIP_ALGORITHM and uzip_options_t\n"
     "  -C, --codecs      codecs, for UZIP_CODEC and uzip_options_t, and how fast they are here\n"
-    "  -t, --topology    cores, GPUs, and which GPUs reach each other's memory\n"
+    "  -t, --topology    cores, NUMA nodes, network, GPUs, and which GPUs reach each other's memory\n"
     "      --frame FILE  the frames in a file that uzip_encode() wrote\n"
     "      --ratio FILE TYPE\n"
     "                    speed and size with each codec of a file of elements\n"
@@ -187,7 +188,7 @@ bool print_ratios(const char* path, const char* type_name) {
 
 bool print_topology() {
   Config config;
-  return read_config(config) && succeeded(uzip::print_gpus(config));
+  return read_config(config) && succeeded(uzip::print_locality(config)) && succeeded(uzip::print_gpus(config));
 }
 
 struct Choice {

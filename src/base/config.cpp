@@ -62,6 +62,10 @@ constexpr std::array kRows = {
         "an element is reduced to the same bits in a call of any size, with pieces of any size"},
     Row{"UZIP_RANKS_PER_HOST", IntegerForm{&Config::ranks_per_host, 0}, kMustMatch,
         "for trying out: choose as if so many ranks in a row shared a host, and others a network; 0: as it is"},
+    Row{"UZIP_TOPOLOGY",
+        TextForm{&Config::topology, "auto, none, or how many ranks in a row share a NUMA node, such as 8 or 6,2n", false},
+        kMustMatch,
+        "group the ranks of a host by NUMA node, auto: as they are bound; none: not; for trying out: as if so"},
     Row{"UZIP_CODEC_THRESHOLD", BytesForm{&Config::codec_threshold}, kMustMatch,
         "calls with a smaller share per rank stay uncompressed when the codec is auto"},
 

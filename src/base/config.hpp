@@ -27,6 +27,7 @@ struct Config {
   bool checksum = false;           ///< UZIP_CHECKSUM: CRC32C in every frame
   bool reproducible = false;       ///< UZIP_REPRODUCIBLE: the bits of an element don't depend on the call's size
   int ranks_per_host = 0;          ///< UZIP_RANKS_PER_HOST: pretended hosts, for tests; 0 = as they are
+  std::string topology = "auto";   ///< UZIP_TOPOLOGY: auto, none, or pretended NUMA nodes, for tests
   size_t codec_threshold = 0;      ///< UZIP_CODEC_THRESHOLD: pieces below stay raw; 0 = auto
 
   bool calibrate = true;           ///< UZIP_CALIBRATE: measure the network at the first large call

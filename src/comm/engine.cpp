@@ -61,6 +61,7 @@ class Waiting {
 Result<std::shared_ptr<Engine>> Engine::create(const Config& config, std::unique_ptr<Transport> transport) {
   std::shared_ptr<Engine> engine(new Engine(config));
   UZIP_RETURN_IF_ERROR(engine->read_default_options());
+  UZIP_ASSIGN_OR_RETURN(engine->locations_, pretended_locations(config, transport->size()));
   engine->codec_threads_ = choose_codec_threads(config.codec_threads, transport->info().processes_here);
   if (engine->codec_threads_ > 0) engine->executor_ = std::make_unique<ThreadedExecutor>(engine->codec_threads_);
   else engine->executor_ = std::make_unique<CpuExecutor>();
@@ -129,6 +130,20 @@ int Engine::host_of(int process) const {
   if (config_.ranks_per_host > 0) return process / config_.ranks_per_host;
   const std::vector<int>& hosts = transport_->info().hosts;
   return hosts.empty() ? 0 : hosts[static_cast<size_t>(process)];
+}
+
+void Engine::set_locations(std::vector<RankLocation> locations) {
+  if (config_.topology == "auto") locations_ = std::move(locations);
+}
+
+std::vector<int> Engine::sockets_of(std::span<const int> processes) const {
+  std::vector<RankLocation> locations;
+  std::vector<int> hosts;
+  for (int process : processes) {
+    if (!locations_.empty()) locations.push_back(locations_[static_cast<size_t>(process)]);
+    hosts.push_back(host_of(process));
+  }
+  return group_by_node(locations, hosts);
 }
 
 // ---- Progress and waiting --------------------------------------------------------------------------------

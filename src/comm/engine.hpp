@@ -12,6 +12,7 @@
 #include "comm/progress_thread.hpp"
 #include "comm/request.hpp"
 #include "comm/selector.hpp"
+#include "comm/topology.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -59,6 +60,11 @@ class Engine final : public TransportSink {
   const CallOptions* default_options() const { return defaults_; }
   LinkFacts link_facts(std::span<const int> processes) const;  ///< of a communicator of these
   int host_of(int process) const;  ///< a number for each host
+  /// Where each process is on its host; to be set before the first communicator is made. UZIP_TOPOLOGY stands above it.
+  void set_locations(std::vector<RankLocation> locations);
+  const std::vector<RankLocation>& locations() const { return locations_; }
+  /// Shape::sockets for a communicator of these.
+  std::vector<int> sockets_of(std::span<const int> processes) const;
   /// The table that all ranks have agreed on, or nullptr; to be set before the first communicator is made.
   void set_tuning(std::shared_ptr<const TuningTable> tuning) { tuning_ = std::move(tuning); }
   const std::shared_ptr<const TuningTable>& tuning() const { return tuning_; }
@@ -115,6 +121,7 @@ class Engine final : public TransportSink {
 
   const Config config_;
   std::shared_ptr<const TuningTable> tuning_;
+  std::vector<RankLocation> locations_;  ///< by process, or empty
   int turns_without_yield_ = 0;
   int codec_threads_ = 0;
   bool job_uses_gpus_ = false;

@@ -53,6 +53,10 @@ Result<CommunicatorHandle> create_world(Bootstrap& bootstrap, const Config& conf
   UZIP_ASSIGN_OR_RETURN(auto transport,
                         UcxTransport::create(config, bootstrap.rank(), bootstrap.size(), exchange));
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, Engine::create(config, std::move(transport)));
+  if (config.topology == "auto") {
+    UZIP_ASSIGN_OR_RETURN(std::vector<RankLocation> locations, exchange_locations(bootstrap, own_location(engine->gpus())));
+    engine->set_locations(std::move(locations));
+  }
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<const TuningTable> tuning, agree_on_tuning(bootstrap, load_tuning(config)));
   engine->set_tuning(std::move(tuning));
   UZIP_ASSIGN_OR_RETURN(const bool gpus, is_true_somewhere(bootstrap, engine->gpus().in_use()));

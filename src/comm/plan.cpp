@@ -18,6 +18,7 @@ void Plan::round_shape(uint32_t round, Shape& result) const {
   result.root = shape.root;
   result.recv_counts.clear();
   result.hosts = hosts;
+  result.sockets = sockets;
   const size_t ranks = static_cast<size_t>(shape.size), begin = size_t{round} * chunk;
   if (point_to_point()) {
     // One message from one rank to another, whoever they are.
@@ -58,6 +59,7 @@ uint16_t Plan::compute_digest() const {
   hash.add(static_cast<uint64_t>(shape.root));
   if (!is_pairwise(shape.kind))
     for (size_t count : shape.counts) hash.add(uint64_t{count});
+  for (int socket : sockets) hash.add(static_cast<uint64_t>(socket));
   const uint64_t value = hash.value();
   return static_cast<uint16_t>(value ^ value >> 16 ^ value >> 32 ^ value >> 48);
 }

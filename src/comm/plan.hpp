@@ -45,6 +45,7 @@ class Plan {
   uint32_t window = 1;    ///< rounds in flight
   uint32_t split_rounds = 0;  ///< the first rounds use split-send
   std::vector<int> hosts;     ///< by rank, if some ranks share a host and others don't; else empty
+  std::vector<int> sockets;   ///< by rank, if the algorithm groups the ranks of a host (Shape::sockets); else empty
   std::vector<size_t> displacements;  ///< v forms whose counts all ranks know: where each block begins
 
   Coll coll() const { return coll_of(shape.kind); }

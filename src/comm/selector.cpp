@@ -1,5 +1,6 @@
 #include "comm/selector.hpp"
 
+#include "algos/rank_groups.hpp"
 #include "comm/codec_speed.hpp"
 #include "comm/message_head.hpp"
 
@@ -41,6 +42,10 @@ constexpr size_t kSplitBytes = 32 * 1024;
 /// Costs that differ by less are equal: sums in another order are rounded in another way.
 constexpr double kEqualCost = 1 - 1e-9;
 
+/// Between the sockets of a host: all cores of one together. Typical values.
+constexpr double kSocketLatency = 0.7e-6;
+constexpr double kSocketBandwidth = 40e9;
+
 /// Bytes of a share from which it is coded, if nobody asked for a codec.
 size_t codec_threshold(const Config& config, const LinkFacts& link) {
   if (config.codec_threshold) return config.codec_threshold;
@@ -81,7 +86,24 @@ CostModel Selector::cost_model() const {
   const LinkFacts local = link_facts(true, tuning_.get());
   model.local_latency = local.latency;
   model.local_seconds_per_byte = 1 / local.bandwidth;
+  if (!sockets_.empty()) add_sockets(model);
   return model;
+}
+
+/// What joins the sockets of a host, and how that slows down algorithms that know nothing of it, where all ranks share one
+/// host: of what a rank sends, a part crosses, and the ranks of a socket share the way.
+void Selector::add_sockets(CostModel& model) const {
+  Shape shape;
+  shape.size = static_cast<int>(sockets_.size());
+  shape.hosts = hosts_;
+  shape.sockets = sockets_;
+  model.socket_latency = kSocketLatency;
+  model.socket_seconds_per_byte = 1 / kSocketBandwidth;
+  model.ranks_per_socket = socket_sizes(shape).largest;
+  if (!link_.shared_memory) return;
+  const double crossing = (shape.size - model.ranks_per_socket) / std::max(shape.size - 1, 1);
+  model.seconds_per_byte =
+      std::max(model.seconds_per_byte, crossing * model.ranks_per_socket * model.socket_seconds_per_byte);
 }
 
 /// Whether what one rank sends another at a time, about, has `threshold` bytes: of an all-reduce and of the v forms a
@@ -239,23 +261,41 @@ Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {
     plan.algorithm = tuned->way.algorithm;
     return Status();
   }
+  plan.algorithm = cheapest_algorithm(plan, allowed);
+  if (plan.algorithm) return Status();
+  return error(UZIP_ERR_UNSUPPORTED, "no algorithm of %s supports %d ranks", coll_name(first.coll), first.size);
+}
+
+const Algorithm* Selector::cheapest_algorithm(const Plan& plan, std::span<const Algorithm* const> allowed) const {
+  const Shape first = plan.round_shape(0);
+  const Algorithm* best = nullptr;
+  double least = 0;
+  for (const Algorithm* algorithm : allowed) {
+    if (algorithm->coll != first.coll || !algorithm->supports(first)) continue;
+    if (plan.shape.ordered && !algorithm->in_rank_order) continue;
+    const double cost = expect(plan, *algorithm).seconds;
+    if (best && cost >= least * kEqualCost) continue;
+    best = algorithm;
+    least = cost;
+  }
+  return best;
+}
+
+Selector::Expectation Selector::expect(const Plan& plan, const Algorithm& algorithm) const {
   // All rounds together: rounds hide each other's latencies, and pipelines do not run dry between them.
   CostModel model = cost_model();
   const double element = static_cast<double>(datatype_size(plan.shape.type));
   model.chunk_bytes = static_cast<double>(plan.chunk) * element;
   const bool per_rank = !plan.of_vectors() && plan.shape.counts.empty();
   const double bytes = static_cast<double>(plan.shape.count) * element * (per_rank ? plan.shape.size : 1);
-  double best = 0;
-  for (const Algorithm* algorithm : allowed) {
-    if (algorithm->coll != first.coll || !algorithm->supports(first)) continue;
-    if (plan.shape.ordered && !algorithm->in_rank_order) continue;
-    const double cost = algorithm->cost(first, bytes, model);
-    if (plan.algorithm && cost >= best * kEqualCost) continue;
-    plan.algorithm = algorithm;
-    best = cost;
-  }
-  if (plan.algorithm) return Status();
-  return error(UZIP_ERR_UNSUPPORTED, "no algorithm of %s supports %d ranks", coll_name(first.coll), first.size);
+  Shape first = plan.round_shape(0);
+  const double flat = algorithm.cost(first, bytes, model);
+  if (sockets_.empty()) return {flat, false};
+  first.sockets = sockets_;
+  const double grouped = algorithm.cost(first, bytes, model);
+  if (grouped < flat * kEqualCost) return {grouped, true};
+  const bool tries_out = config_.topology != "auto" && config_.topology != "none";
+  return {flat, tries_out && flat < grouped * kEqualCost};
 }
 
 Result<Plan> Selector::select(const CallShape& shape) const {
@@ -266,6 +306,7 @@ Result<Plan> Selector::select(const CallShape& shape) const {
   UZIP_RETURN_IF_ERROR(choose_codec(plan, measured));
   UZIP_RETURN_IF_ERROR(choose_rounds(plan, measured));
   UZIP_RETURN_IF_ERROR(choose_algorithm(plan, measured));
+  if (plan.algorithm && !sockets_.empty() && expect(plan, *plan.algorithm).by_socket) plan.sockets = sockets_;
   plan.digest = plan.compute_digest();
   return plan;
 }
@@ -286,10 +327,10 @@ std::string Selector::explain(const Plan& plan) const {
   const std::string codec = plan.codec ? tuned_codec_name({plan.codec, plan.level}) : plan.codec_name();
   char line[400];
   int length = std::snprintf(line, sizeof line,
-                "%s %zu %s, %d ranks: algorithm %s (%s), codec %s (%s), %u round(s) of %zu elements a rank (%s), "
+                "%s %zu %s, %d ranks: algorithm %s%s (%s), codec %s (%s), %u round(s) of %zu elements a rank (%s), "
                 "%u in flight, split-send in the first %u",
                 call_name(shape.kind), shape.count, datatype_info(shape.type).name, shape.size,
-                plan.algorithm_name(), shape.options.algorithm ? "as asked"
+                plan.algorithm_name(), plan.sockets.empty() ? "" : " by socket", shape.options.algorithm ? "as asked"
                 : measured && plan.algorithm == measured->way.algorithm ? "measured" : "lowest predicted cost",
                 codec.c_str(), codec_reason, plan.rounds, plan.chunk, shape.options.chunk_bytes ? "as asked"
                 : measured && measured->way.chunk_bytes ? "measured" : "usual", plan.window, plan.split_rounds);

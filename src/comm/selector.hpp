@@ -9,6 +9,7 @@
 #include "comm/tuning_table.hpp"
 
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,10 +29,11 @@ LinkFacts link_facts(bool all_same_host, const TuningTable* tuning);
 class Selector {
  public:
   /// `hosts`: by rank, which host it is on; empty if all are on one, or each on its own.
+  /// `sockets`: by rank, its group on the host (group_by_node()); empty if hosts have one.
   /// `tuning`: equal on all ranks, or nullptr. What is asked for by options and settings stands above it.
   Selector(const Config& config, const LinkFacts& link, std::vector<int> hosts = {},
-           std::shared_ptr<const TuningTable> tuning = nullptr)
-      : config_(config), link_(link), hosts_(std::move(hosts)), tuning_(std::move(tuning)) {}
+           std::shared_ptr<const TuningTable> tuning = nullptr, std::vector<int> sockets = {})
+      : config_(config), link_(link), hosts_(std::move(hosts)), sockets_(std::move(sockets)), tuning_(std::move(tuning)) {}
 
   /// Its network is slow enough to be worth knowing, and neither a table nor a calibration knows it.
   bool lacks_calibration() const;
@@ -57,6 +59,7 @@ class Selector {
   /// By the speed of the network, where it is known: raw, or a codec and how hard it tries.
   CodecChoice codec_for_link(const CallShape& shape) const;
   const TunedLink* tuned_network() const;
+  void add_sockets(CostModel& model) const;
   bool worth_coding(const CallShape& shape, size_t threshold) const;
   Status choose_codec(Plan& plan, const TunedCall* tuned) const;
   size_t usual_chunk_bytes() const;
@@ -65,10 +68,17 @@ class Selector {
   Status choose_neighbor_rounds(Plan& plan) const;
   Status choose_algorithm(Plan& plan, const TunedCall* tuned) const;
   bool has_one_order(CallKind kind) const;
+  const Algorithm* cheapest_algorithm(const Plan& plan, std::span<const Algorithm* const> allowed) const;
+  struct Expectation {
+    double seconds;
+    bool by_socket;  ///< the algorithm groups the ranks of a host by socket: faster, or for trying out
+  };
+  Expectation expect(const Plan& plan, const Algorithm& algorithm) const;
 
   const Config& config_;
   LinkFacts link_;
   std::vector<int> hosts_;
+  std::vector<int> sockets_;
   std::shared_ptr<const TuningTable> tuning_;
   std::shared_ptr<const Calibration> calibration_;
 };

@@ -60,6 +60,7 @@ const std::vector<std::string> kAllSet = {
     "UZIP_CHECKSUM=yes",
     "UZIP_REPRODUCIBLE=yes",
     "UZIP_RANKS_PER_HOST=4",
+    "UZIP_TOPOLOGY=6,2n",
     "UZIP_CODEC_THRESHOLD=12345",
     "UZIP_TUNING_FILE=/tmp/a table",
     "UZIP_CALIBRATE=no",

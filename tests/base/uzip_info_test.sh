@@ -54,6 +54,11 @@ expect "names do not need a sound environment" 0 "UZIP_CHUNK" "" \
   env UZIP_CHUNK=nonsense "$info" -c --names
 expect "no option shows everything" 0 "UZIP_CODEC" "" "$info"
 expect "options add up" 0 "two_shot" "" "$info" -va
+expect "-t tells where this process is" 0 "this process on socket" "" "$info" -t
+expect "-t tells who leads" 0 "leader       of a host: the lowest rank of the NUMA node" "" "$info" -t
+expect "-t tells of a pretended topology" 0 "pretended: so many ranks in a row: 2,3n" "" env UZIP_TOPOLOGY=2,3n "$info" -t
+expect "-t refuses one that is none" 1 "" "UZIP_TOPOLOGY='2,n3' is not allowed; allowed is auto, none, or how many" \
+  env UZIP_TOPOLOGY=2,n3 "$info" -t
 expect "-t tells of cores and GPUs" 0 "GPU" "" "$info" -t
 expect "-t does not look where it must not" 0 "UZIP_GPU_PLUGIN is off" "" env UZIP_GPU_PLUGIN=off "$info" --topology
 expect "-t names a plugin that is none" 1 "cores " "no_plugin.so" env UZIP_GPU_PLUGIN=./no_plugin.so "$info" -t

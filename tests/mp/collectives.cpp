@@ -237,6 +237,11 @@ std::vector<const char*> algorithms_of(uzip_coll_t coll) {
   return {"ring", "two_shot"};
 }
 
+bool has_hierarchy(uzip_coll_t coll) {
+  return coll == UZIP_ALLREDUCE || coll == UZIP_BCAST || coll == UZIP_REDUCE || coll == UZIP_REDUCE_SCATTER ||
+         coll == UZIP_REDUCE_SCATTERV || coll == UZIP_ALLGATHER || coll == UZIP_ALLGATHERV;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -249,7 +254,7 @@ int main(int argc, char** argv) {
         Case c{coll, UZIP_BF16};
         c.options.codec = codec;
         c.options.chunk_bytes = 20000;
-        if (coll == UZIP_ALLREDUCE || coll == UZIP_BCAST) c.options.algorithm = "hierarchical";
+        if (has_hierarchy(coll)) c.options.algorithm = "hierarchical";
         sweep(world, c, {0, 1, 257, 65537});
       }
     }
