@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "comm/gpu_peers.hpp"
+#include "comm/sysfs.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -45,7 +46,9 @@ Result<GpuDevice*> GpuDevices::device(int number) {
     if (device->number == number) return device.get();
   const gpu::PluginApi* const api = plugin();
   if (!api) return error(UZIP_ERR_UNSUPPORTED, "there is no plugin for GPU %d", number);
-  auto made = std::make_unique<GpuDevice>(*api, number, config_.checksum);
+  gpu::DeviceInfo info = {};
+  const int numa_node = api->describe_device(number, &info) == 0 ? numa_of_pci(info.bus) : -1;
+  auto made = std::make_unique<GpuDevice>(*api, number, numa_node, config_.checksum);
   UZIP_ASSIGN_OR_RETURN(made->executor,
                         gpu::StreamExecutor::create(*api, number, static_cast<unsigned>(config_.gpu_blocks)));
   devices_.push_back(std::move(made));

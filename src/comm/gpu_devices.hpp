@@ -16,8 +16,9 @@ class GpuPeers;
 
 /// What calls on the memory of one GPU share.
 struct GpuDevice {
-  GpuDevice(const gpu::PluginApi& api, int device, bool checksums)
-      : number(device), with_checksums(checksums), pinned(api, device, gpu::DeviceMemory::Kind::kPinned),
+  /// `numa_node`: of the GPU, or -1.
+  GpuDevice(const gpu::PluginApi& api, int device, int numa_node, bool checksums)
+      : number(device), with_checksums(checksums), pinned(api, device, gpu::DeviceMemory::Kind::kPinned, numa_node),
         memory(api, device, gpu::DeviceMemory::Kind::kDevice) {}
 
   int number;

@@ -1,5 +1,7 @@
 #include "gpu/device_memory.hpp"
 
+#include "base/numa_memory.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -52,6 +54,7 @@ Result<DeviceBlock> DeviceMemory::get(size_t bytes) {
   }
   const DeviceScope scope(api_, device_);
   void* data = nullptr;
+  const PreferNumaNode prefer(kind_ == Kind::kPinned ? numa_node_ : -1);
   const int failed = kind_ == Kind::kPinned ? api_.allocate_pinned(&data, size) : api_.allocate(&data, size);
   if (failed != 0)
     return error(UZIP_ERR_NO_MEMORY, "no %s memory for %zu bytes of a round (%zu in use): %s; use smaller chunks",

@@ -32,7 +32,9 @@ struct DeviceBlock {
 class DeviceMemory {
  public:
   enum class Kind { kPinned, kDevice };
-  DeviceMemory(const PluginApi& api, int device, Kind kind) : api_(api), device_(device), kind_(kind) {}
+  /// `numa_node`: where pinned memory should be, that of the device; -1: nobody knows.
+  DeviceMemory(const PluginApi& api, int device, Kind kind, int numa_node = -1)
+      : api_(api), device_(device), kind_(kind), numa_node_(numa_node) {}
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -56,6 +58,7 @@ class DeviceMemory {
   const PluginApi& api_;
   const int device_;
   const Kind kind_;
+  const int numa_node_;
   std::vector<DeviceBlock> idle_;
   size_t in_use_ = 0;
   size_t idle_bytes_ = 0;

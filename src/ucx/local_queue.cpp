@@ -1,5 +1,7 @@
 #include "ucx/local_queue.hpp"
 
+#include "base/numa_memory.hpp"
+
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -83,6 +85,8 @@ void LocalInbox::create(uint32_t queues, const MemoryToken& token) {
     close(file);
     return;
   }
+  // Its pages are touched first by whoever sends, and read by this process again and again.
+  prefer_numa_node(mapping_.inbox(), inbox_bytes(queues), numa_node_here());
   mapping_.inbox()->token = token;
   descriptor_ = file;
   queues_ = queues;
