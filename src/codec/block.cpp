@@ -127,6 +127,7 @@ Status read_levels(Reader& in, size_t count, SequenceRecord* record) {
 }
 
 Status read_record(Reader& in, size_t count, SequenceRecord* record) {
+  record->drop_levels();
   record->shift = in.get<uint8_t>();
   record->stored = in.get<uint8_t>();
   record->value = in.get<uint8_t>();
@@ -165,6 +166,7 @@ Status read_constant(Reader& in, std::span<const std::byte> coded, size_t type_s
 
 Status read_planes(Reader& in, size_t type_size, BlockDescriptor* block) {
   block->kept = block->values;
+  block->zero_sign = ZeroSign::kPlus;
   if (block->zeros) {
     block->kept = in.get<uint32_t>();
     const auto word = in.get<uint32_t>();

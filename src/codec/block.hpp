@@ -106,7 +106,7 @@ size_t write_descriptor(const BlockDescriptor& block, size_t type_size, std::byt
 
 /// Reads and checks a descriptor. `coded` is all that the table grants; `values` is the block's
 /// expected size. On success all sections lie within `coded` and `plain_bytes`, and *bytes is the
-/// descriptor's length.
+/// descriptor's length. What the descriptor doesn't have of *block may be left from another one.
 Status read_descriptor(std::span<const std::byte> coded, size_t plain_bytes, size_t values,
                        size_t type_size, BlockDescriptor* block, size_t* bytes);
 

@@ -27,6 +27,8 @@ void decode_constant(const uint8_t* sections, const BlockDescriptor& descriptor,
   }
 }
 
+}  // namespace
+
 /// Walks through the sections in the order of their records.
 class SectionReader {
  public:
@@ -74,8 +76,6 @@ class SectionReader {
   CodecScratch::State& scratch_;
 };
 
-}  // namespace
-
 Status check_block_codes(const CodecKernels& kernels, const LevTraits& traits,
                          const BlockSections& block, CodecScratch::State& scratch) {
   const BlockDescriptor& descriptor = block.descriptor;
@@ -104,26 +104,27 @@ Status BlockDecoder::start(const CodecKernels& kernels, const LevTraits& traits,
     decode_constant(block.coded, block.descriptor, traits.size, room);
     return {};
   }
-  if (fits_top_kernels(block.descriptor)) return start_top(block, scratch);
-  return block.descriptor.zeros ? decode_whole(block, scratch, room) : start_planes(block, scratch);
+  if (block.descriptor.zeros) return decode_whole(block, scratch, room);
+  if (!fits_top_kernels(block.descriptor)) return start_planes(block, scratch);
+  SectionReader sections(kernels, block, scratch);
+  step_ = LastStep::kTop;
+  return start_top(block.descriptor, sections, scratch);
 }
 
-/// True for the blocks that BlockEncoder::write_fused() makes, from whatever encoder.
+/// True for the planes that BlockEncoder::write_fused() makes, from whatever encoder.
 bool BlockDecoder::fits_top_kernels(const BlockDescriptor& block) const {
   const SequenceRecord& top = block.planes[traits_.size - 1];
-  if (kernels_->top == nullptr || traits_.size > 2 || block.delta || block.zeros ||
-      block.rotation != 0)
+  if (kernels_->top == nullptr || traits_.size > 2 || block.delta || block.rotation != 0)
     return false;
   if (traits_.size == 2 && block.planes[0].stored != 0xff) return false;
   return top.levels > 0 && top.stored == (1u << top.shift) - 1 &&
          kernels_->top->decode[traits_.size_class][top.widths[0]] != nullptr;
 }
 
-Status BlockDecoder::start_top(const BlockSections& block, CodecScratch::State& scratch) {
-  const BlockDescriptor& descriptor = block.descriptor;
+Status BlockDecoder::start_top(const BlockDescriptor& descriptor, SectionReader& sections,
+                               CodecScratch::State& scratch) {
   const SequenceRecord& record = descriptor.planes[traits_.size - 1];
   const size_t count = descriptor.kept;
-  SectionReader sections(*kernels_, block, scratch);
   const SectionReader::Sections top = sections.take(record, count);
   top_ = {record.shift, nullptr, top.stored, nullptr};
   if (traits_.size == 2) top_.other = sections.take(descriptor.planes[0], count).stored;
@@ -131,7 +132,6 @@ Status BlockDecoder::start_top(const BlockSections& block, CodecScratch::State& 
   escapes_ = scratch.escapes[1];
   UZIP_RETURN_IF_ERROR(
       decode_further_levels(*kernels_, record, count, top.fields, scratch, scratch.escapes[1]));
-  step_ = LastStep::kTop;
   width_ = record.widths[0];
   symbols_ = SymbolTable(record, 0);
   escapes_used_ = 0;
@@ -163,17 +163,30 @@ Status BlockDecoder::decode_whole(const BlockSections& block, CodecScratch::Stat
   const uint8_t* kept = nullptr;
   const uint8_t* signs = nullptr;
   UZIP_RETURN_IF_ERROR(sections.decode_zeros(descriptor, &kept, &signs));
+  UZIP_RETURN_IF_ERROR(decode_kept(descriptor, sections, scratch));
+  kernels_->insert_zeros[traits_.size_class](scratch.values, kept, signs, descriptor.values, room);
+  return {};
+}
+
+/// The values between the zeros, to scratch.values.
+Status BlockDecoder::decode_kept(const BlockDescriptor& descriptor, SectionReader& sections,
+                                 CodecScratch::State& scratch) {
+  uint8_t* const values = scratch.values;
+  const size_t kept = descriptor.kept;
+  if (fits_top_kernels(descriptor)) {
+    UZIP_RETURN_IF_ERROR(start_top(descriptor, sections, scratch));
+    take_top(kept, {values, values});
+    return check_top();
+  }
   std::array<const uint8_t*, kMaxTypeSize> planes{};
   for (size_t p = traits_.size; p-- > 0;)
     UZIP_RETURN_IF_ERROR(
-        sections.decode(descriptor.planes[p], descriptor.kept, scratch.planes[p], &planes[p]));
-  uint8_t* const values = scratch.values;
+        sections.decode(descriptor.planes[p], kept, scratch.planes[p], &planes[p]));
   const size_t size_class = traits_.size_class;
-  kernels_->merge[size_class](planes.data(), descriptor.kept,
+  kernels_->merge[size_class](planes.data(), kept,
                               descriptor.rotation + (descriptor.delta ? 0u : 1u), {values, values});
   if (descriptor.delta)
-    kernels_->undelta[size_class](values, descriptor.kept, descriptor.base, {values, values});
-  kernels_->insert_zeros[size_class](values, kept, signs, descriptor.values, room);
+    kernels_->undelta[size_class](values, kept, descriptor.base, {values, values});
   return {};
 }
 
@@ -226,9 +239,13 @@ void BlockDecoder::take_planes(size_t count, const Output& dst) {
   }
 }
 
+Status BlockDecoder::check_top() const {
+  if (escapes_used_ == escapes_expected_) return {};
+  return corrupt("number of escapes", escapes_used_, escapes_expected_);
+}
+
 Status BlockDecoder::finish() const {
-  if (step_ == LastStep::kTop && escapes_used_ != escapes_expected_)
-    return corrupt("number of escapes", escapes_used_, escapes_expected_);
+  if (step_ == LastStep::kTop) return check_top();
   if (step_ == LastStep::kMerge || step_ == LastStep::kUndelta)
     for (size_t p = 0; p < traits_.size; ++p) UZIP_RETURN_IF_ERROR(planes_[p].finish());
   return {};

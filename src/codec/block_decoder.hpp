@@ -24,6 +24,8 @@ struct BlockSections {
 Status check_block_codes(const CodecKernels& kernels, const LevTraits& traits,
                          const BlockSections& block, CodecScratch::State& scratch);
 
+class SectionReader;
+
 class BlockDecoder {
  public:
   /// `block` and `scratch` are left alone until the last take(). `room` holds all of the block's
@@ -46,10 +48,14 @@ class BlockDecoder {
   enum class LastStep : uint8_t { kNone, kTop, kMerge, kUndelta };
 
   bool fits_top_kernels(const BlockDescriptor& block) const;
-  Status start_top(const BlockSections& block, CodecScratch::State& scratch);
+  Status start_top(const BlockDescriptor& block, SectionReader& sections,
+                   CodecScratch::State& scratch);
   Status start_planes(const BlockSections& block, CodecScratch::State& scratch);
   Status decode_whole(const BlockSections& block, CodecScratch::State& scratch, uint8_t* room);
+  Status decode_kept(const BlockDescriptor& block, SectionReader& sections,
+                     CodecScratch::State& scratch);
   void take_top(size_t count, const Output& dst);
+  Status check_top() const;
   void take_planes(size_t count, const Output& dst);
 
   const CodecKernels* kernels_ = nullptr;

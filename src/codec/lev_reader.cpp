@@ -36,19 +36,15 @@ Status LevReader::open(const FrameHeader& header, std::span<const std::byte> pla
   coded_ = coded;
   UZIP_RETURN_IF_ERROR(check_table());
   rewind();
-  for (size_t b = 0; b < blocks_; ++b) {
-    BlockSections block;
-    UZIP_RETURN_IF_ERROR(read_block(&block));
-  }
+  for (size_t b = 0; b < blocks_; ++b) UZIP_RETURN_IF_ERROR(read_block());
   rewind();
   return {};
 }
 
 Status LevReader::check_codes(CodecScratch::State& scratch) {
   for (size_t b = 0; b < blocks_; ++b) {
-    BlockSections block;
-    UZIP_RETURN_IF_ERROR(read_block(&block));
-    UZIP_RETURN_IF_ERROR(check_block_codes(*kernels_, traits_, block, scratch));
+    UZIP_RETURN_IF_ERROR(read_block());
+    UZIP_RETURN_IF_ERROR(check_block_codes(*kernels_, traits_, block_, scratch));
   }
   rewind();
   return {};
@@ -88,7 +84,7 @@ void LevReader::rewind() {
   coded_begin_ = lev_first_block(blocks_);
 }
 
-Status LevReader::read_block(BlockSections* block) {
+Status LevReader::read_block() {
   const LevTableEntry sizes = table_entry(coded_, next_);
   const std::span<const std::byte> plain = plain_.subspan(plain_begin_, sizes.plain);
   const std::span<const std::byte> coded = coded_.subspan(coded_begin_, sizes.coded);
@@ -98,16 +94,15 @@ Status LevReader::read_block(BlockSections* block) {
   coded_begin_ += sizes.coded;
   size_t described = 0;
   UZIP_RETURN_IF_ERROR(
-      read_descriptor(coded, plain.size(), values, traits_.size, &block->descriptor, &described));
-  block->plain = reinterpret_cast<const uint8_t*>(plain.data());
-  block->coded = reinterpret_cast<const uint8_t*>(coded.data()) + described;
+      read_descriptor(coded, plain.size(), values, traits_.size, &block_.descriptor, &described));
+  block_.plain = reinterpret_cast<const uint8_t*>(plain.data());
+  block_.coded = reinterpret_cast<const uint8_t*>(coded.data()) + described;
   return {};
 }
 
 Status LevReader::start_block(CodecScratch::State& scratch, uint8_t* room) {
-  BlockSections block;
-  UZIP_RETURN_IF_ERROR(read_block(&block));
-  return decoder_.start(*kernels_, traits_, block, scratch, room);
+  UZIP_RETURN_IF_ERROR(read_block());
+  return decoder_.start(*kernels_, traits_, block_, scratch, room);
 }
 
 Status LevReader::next(CodecScratch::State& scratch, const Output& dst) {

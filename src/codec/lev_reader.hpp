@@ -40,7 +40,7 @@ class LevReader {
  private:
   Status check_table();
   /// Reads and checks the next block's descriptor.
-  Status read_block(BlockSections* block);
+  Status read_block();
 
   const CodecKernels* kernels_ = nullptr;
   LevTraits traits_{};
@@ -53,6 +53,7 @@ class LevReader {
   size_t next_ = 0;
   size_t plain_begin_ = 0;
   size_t coded_begin_ = 0;
+  BlockSections block_;  ///< the last one that was read; to clear one each time takes longer than to read it
   BlockDecoder decoder_;
 };
 
