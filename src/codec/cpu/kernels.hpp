@@ -21,7 +21,9 @@ inline constexpr size_t kSizeClasses = 4;
 inline constexpr unsigned kMaxWidth = 4;
 
 /// How the top plane of 1- and 2-byte values is stored, for the fused kernels: its field (byte >>
-/// shift) is coded by a level, and all bits below are stored.
+/// shift) is coded by a level, and all bits below are stored. What is encoded has the shift of its
+/// type (lev_traits(): 0 or 3 for values of two bytes, 2 or 3 for those of one), and kernels are made
+/// for these alone; what is decoded comes from the wire and may have any up to 7.
 struct TopPlane {
   unsigned shift;
   uint8_t* words;      ///< of the level
