@@ -131,12 +131,18 @@ struct Binary16 {
     parts[0] = Floats(_mm512_cvtph_ps(_mm512_castsi512_si256(__m512i(words))));
     parts[1] = Floats(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(__m512i(words), 1)));
   }
-  static UZIP_INLINE __m256i round_one(Floats value) {
-    return _mm512_cvtps_ph(__m512(canonical(value)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  static UZIP_INLINE Words round_numbers(Floats low, Floats high) {
+    constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    const __m512i halves = _mm512_castsi256_si512(_mm512_cvtps_ph(__m512(low), kNearest));
+    return Words(_mm512_inserti64x4(halves, _mm512_cvtps_ph(__m512(high), kNearest), 1));
+  }
+  [[gnu::noinline, gnu::cold]] static Words round_any(Floats low, Floats high) {
+    return round_numbers(canonical(low), canonical(high));
   }
   static UZIP_INLINE Words round(const Floats* parts) {
-    const __m512i low = _mm512_castsi256_si512(round_one(parts[0]));
-    return Words(_mm512_inserti64x4(low, round_one(parts[1]), 1));
+    const __mmask16 nans = _mm512_cmp_ps_mask(__m512(parts[0]), __m512(parts[1]), _CMP_UNORD_Q);
+    if (__builtin_expect(nans != 0, 0)) return round_any(parts[0], parts[1]);
+    return round_numbers(parts[0], parts[1]);
   }
 };
 
