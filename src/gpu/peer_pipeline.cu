@@ -9,8 +9,7 @@
 #include "gpu/peer_group.hpp"
 
 #include "base/datatype.hpp"
-#include "codec/lev_layout.hpp"
-#include "gpu/cooperative.hpp"
+#include "gpu/peer_frames.hpp"
 #include "gpu/peer_words.hpp"
 
 #include <algorithm>
@@ -19,25 +18,6 @@ extern "C" const uzip::gpu::PluginApi* uzip_gpu_plugin();
 
 namespace uzip::gpu {
 namespace {
-
-/// A frame in a slot: header, plain part, coded part.
-struct FrameRoom {
-  uint64_t plain_bytes;
-  /// Bytes of the coded part that are copied, whatever it has. What is beyond is read from the
-  /// sender's memory, where it is.
-  uint64_t coded_room;
-
-  uint64_t copied_bytes() const { return kFrameRoom + plain_bytes + coded_room; }
-};
-
-struct SlotFrame {
-  uint8_t* memory;
-  FrameRoom room;
-
-  FrameHeader* header() const { return reinterpret_cast<FrameHeader*>(memory); }
-  uint8_t* plain() const { return memory + kFrameRoom; }
-  uint8_t* coded() const { return plain() + room.plain_bytes; }
-};
 
 /// Ends the other ranks' calls if a frame was damaged: what is made of it must not pass for a result.
 __global__ void pass_fault_on(const UZIP_KERNEL_ARGUMENT CallEnd end, const uint64_t* fault) {
@@ -48,7 +28,12 @@ __global__ void pass_fault_on(const UZIP_KERNEL_ARGUMENT CallEnd end, const uint
 class PeerPipeline {
  public:
   PeerPipeline(PeerGroup& group, const PeerCall& call, Stream user, uint64_t ticket)
-      : group_(group), call_(call), user_(user), ticket_(ticket), api_(*uzip_gpu_plugin()) {
+      : group_(group),
+        call_(call),
+        user_(user),
+        ticket_(ticket),
+        api_(*uzip_gpu_plugin()),
+        frames_(group, call, api_) {
     element_ = datatype_size(static_cast<DataType>(call.type));
     choose_pieces();
   }
@@ -91,7 +76,8 @@ class PeerPipeline {
       if (own.count > 0) {
         if (scatters) reduce(own);
         // Before the last of what is made of the others' frames.
-        const bool last = own.first + own.count == chunk(group_.rank()).first + chunk(group_.rank()).count;
+        const ElementRange whole = chunk(group_.rank());
+        const bool last = own.first + own.count == whole.first + whole.count;
         if (scatters && gathers && last) tell_faults();
         if (gathers) share(own);
       }
@@ -122,16 +108,7 @@ class PeerPipeline {
   void choose_pieces() {
     const PeerLayout& layout = group_.layout();
     uint64_t most = layout.slot_bytes() / element_;
-    if (call_.compress) {
-      // A whole frame has to fit in the outbox, what is copied of it in the inbox.
-      uint64_t plain = 0;
-      uint64_t coded = 0;
-      fail_if(api_.encode_bound(call_.type, kTileValues, &plain, &coded));
-      const uint64_t in_outbox = plain + coded + sizeof(LevTableEntry);
-      const uint64_t in_inbox = room(kTileValues).copied_bytes() - kFrameRoom;
-      most = kTileValues * std::min((layout.outbox_bytes() - kFrameRoom) / in_outbox,
-                                    (layout.inbox_bytes() - kFrameRoom) / in_inbox);
-    }
+    if (call_.compress) fail_if(frames_.most_elements(&most));
     const PeerOptions& options = group_.options();
     if (options.most_piece > 0) most = std::min(most, options.most_piece / element_);
     most = std::max<uint64_t>(most / kTileValues, 1) * kTileValues;
@@ -201,8 +178,9 @@ class PeerPipeline {
     wait_for_credit(code, rank, sequence);
     if (!call_.compress) return send(code, rank, sequence, elements, count * element_);
     const SlotFrame frame = {
-        group_.region() + group_.layout().outbox_at(group_.rank(), rank, sequence), room(count)};
-    encode(code, group_.pair_codec(), elements, count, frame);
+        group_.region() + group_.layout().outbox_at(group_.rank(), rank, sequence),
+        frames_.room(count)};
+    fail_if(frames_.encode(code, group_.pair_codec(), elements, count, frame));
     send(code, rank, sequence, frame.memory, frame.room.copied_bytes());
   }
 
@@ -211,7 +189,7 @@ class PeerPipeline {
     use(take);
     const Arrival arrival = arrive(take, rank, count, group_.lane(rank).taken++);
     if (call_.compress)
-      decode(take, arrival, result, nullptr);
+      fail_if(frames_.decode(take, arrival, result, nullptr));
     else
       copy(take, result, arrival.inbox, count * element_);
     give_back(take, rank, arrival.sequence);
@@ -225,7 +203,7 @@ class PeerPipeline {
     if (call_.compress && group_.ranks() == 2) {
       const int rank = 1 - group_.rank();
       const Arrival arrival = arrive(take, rank, own.count, expected(rank, number));
-      decode(take, arrival, own_result(own.first), src(own.first));
+      fail_if(frames_.decode(take, arrival, own_result(own.first), src(own.first)));
       return give_back(take, rank, arrival.sequence);
     }
     const void* sources[kMostPeerRanks];
@@ -237,7 +215,7 @@ class PeerPipeline {
       sequences[rank] = arrival.sequence;
       if (!call_.compress) return;
       uint8_t* const elements = group_.region() + group_.layout().scratch_at(group_.rank(), rank);
-      decode(take, arrival, elements, nullptr);
+      fail_if(frames_.decode(take, arrival, elements, nullptr));
       give_back(take, rank, arrival.sequence);
       sources[rank] = elements;
     });
@@ -301,8 +279,8 @@ class PeerPipeline {
         last = lane.sent + 1;
       });
     }
-    const SlotFrame frame = {group_.region() + place, room(count)};
-    encode(take, group_.share_codec(), elements, count, frame);
+    const SlotFrame frame = {group_.region() + place, frames_.room(count)};
+    fail_if(frames_.encode(take, group_.share_codec(), elements, count, frame));
     return frame;
   }
 
@@ -317,7 +295,7 @@ class PeerPipeline {
           group_.lane(rank).region + group_.layout().shared_outbox_at(group_.lane(rank).collected);
     if (call_.compress) {
       ++group_.lane(rank).collected;
-      decode(work, arrival, dst(elements.first), nullptr);
+      fail_if(frames_.decode(work, arrival, dst(elements.first), nullptr));
     } else {
       copy(work, dst(elements.first), arrival.inbox, elements.count * element_);
     }
@@ -332,13 +310,6 @@ class PeerPipeline {
     copy(take, own, static_cast<const uint8_t*>(call_.src), call_.count * element_);
   }
 
-  /// A piece that has come from a rank.
-  struct Arrival {
-    uint8_t* inbox;
-    const uint8_t* outbox;  ///< of the sender, if it is a frame
-    uint64_t count;
-    uint64_t sequence;
-  };
   /// Waits for a piece of a rank.
   Arrival arrive(WorkStream& work, int rank, uint64_t count, uint64_t sequence) {
     const PeerLayout& layout = group_.layout();
@@ -350,57 +321,6 @@ class PeerPipeline {
   void give_back(WorkStream& work, int rank, uint64_t sequence) {
     const unsigned slot = sequence % group_.layout().depth();
     tell(work, &group_.flags(rank).credit[group_.rank()][slot], sequence + 1);
-  }
-
-  // ---- Frames ------------------------------------------------------------------------------------
-
-  FrameRoom room(uint64_t count) {
-    FrameRoom result{};
-    uint64_t bound = 0;
-    fail_if(api_.encode_bound(call_.type, count, &result.plain_bytes, &bound));
-    const uint64_t tiles = (count + kTileValues - 1) / kTileValues;
-    // Codes of three bits and few escapes. Two levels have no more than that.
-    const uint64_t codes = call_.levels > 1 ? count * 24 / 64 : count * 26 / 64;
-    const uint64_t expected = lev_first_block(tiles) + codes + tiles * 64;
-    result.coded_room = std::min(bound, expected) / kBlockAlignment * kBlockAlignment;
-    return result;
-  }
-
-  void encode(WorkStream& work, CodecContext* codec, const uint8_t* elements, uint64_t count,
-              const SlotFrame& frame) {
-    EncodeRequest request{};
-    request.type = call_.type;
-    request.count = count;
-    request.src = elements;
-    request.plain = frame.plain();
-    request.coded = frame.coded();
-    request.header = frame.header();
-    request.call = call_.stamp;
-    request.levels = call_.levels;
-    request.fixed_plain = true;
-    request.blocks = group_.options().blocks;
-    fail_if(api_.encode(codec, &request, work.stream));
-  }
-
-  void decode(WorkStream& work, const Arrival& arrival, uint8_t* result, const uint8_t* operand) {
-    const SlotFrame frame = {arrival.inbox, room(arrival.count)};
-    DecodeRequest request{};
-    request.type = call_.type;
-    request.count = arrival.count;
-    request.header = frame.header();
-    request.header_on_device = true;
-    request.plain = frame.plain();
-    request.coded = frame.coded();
-    request.plain_room = frame.room.plain_bytes;
-    request.coded_room = frame.room.coded_room;
-    request.coded_rest = arrival.outbox + (frame.coded() - arrival.inbox);
-    request.dst = result;
-    request.operand = operand;
-    request.op = call_.op;
-    request.average_over = call_.average_over;
-    request.fault = &group_.faults().decode;
-    request.blocks = group_.options().blocks;
-    fail_if(api_.decode(group_.share_codec(), &request, work.stream));
   }
 
   // ---- Streams -----------------------------------------------------------------------------------
@@ -478,6 +398,7 @@ class PeerPipeline {
   Stream user_;
   uint64_t ticket_;
   const PluginApi& api_;
+  PeerFrames frames_;
   uint64_t element_ = 1;
   PieceSizes sizes_{};
   WorkStream* used_[kMostUsed];
