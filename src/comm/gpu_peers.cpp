@@ -15,7 +15,7 @@ namespace {
 /// After so long a kernel that waits for a rank gives up, if the host has not done so before.
 constexpr double kKernelSeconds = 60;
 /// What a rank sends another of a call must have so many bytes before coding it is faster. Measured on two H200.
-constexpr size_t kCodedBytes = size_t{64} << 20;
+constexpr size_t kCodedBytes = size_t{128} << 20;
 
 /// Calls at work at a time; the plugin can count 256.
 constexpr size_t kMostAtWork = 128;
