@@ -13,6 +13,7 @@
 #include "gpu/peer_words.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 extern "C" const uzip::gpu::PluginApi* uzip_gpu_plugin();
 
@@ -376,6 +377,10 @@ class PeerPipeline {
   void finish() {
     for (unsigned i = 0; i < used_count_; ++i) follow(user_, *used_[i]);
     TicketWords& words = group_.ticket_words(ticket_);
+    // Two words at a time, as they stand in both.
+    static_assert(offsetof(PeerFlags, given_up) + sizeof(uint64_t) == PeerLayout::faults_at());
+    static_assert(offsetof(PeerFaults, decode) == 0);
+    static_assert(offsetof(TicketWords, given_up) + sizeof(uint64_t) == offsetof(TicketWords, fault));
     fail_if(api_.copy(&words.given_up, &group_.flags().given_up, 2 * sizeof(uint64_t), user_));
     if (!group_.words().write(user_, &words.done, ticket_))
       failed_ = fail("GPU: the end of a call can't be enqueued");
