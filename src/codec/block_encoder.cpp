@@ -54,8 +54,8 @@ PartSizes BlockEncoder::encode(const uint8_t* src, size_t count, size_t after, u
 /// True when one kernel can do the whole block: nothing but a level-coded top plane, and another
 /// one as it is.
 bool BlockEncoder::fits_top_kernels() const {
-  return kernels_.top != nullptr && traits_.size <= 2 && rotation_ == 1 && !block_.zeros &&
-         !block_.delta && layout_is_known() && block_.planes[top()].levels > 0 &&
+  return kernels_.top != nullptr && traits_.size <= 2 && rotation_ == 1 && !block_.delta &&
+         layout_is_known() && block_.planes[top()].levels > 0 &&
          block_.planes[top()].shift == traits_.top_shift &&
          kernels_.top->encode[traits_.size_class][block_.planes[top()].widths[0]] != nullptr;
 }
@@ -66,12 +66,12 @@ bool BlockEncoder::write_fused(uint8_t* plain, uint8_t* coded, PartSizes* sizes)
   place_top();
   SequenceRecord& record = block_.planes[top()];
   const size_t count = block_.kept;
-  const size_t described = descriptor_bytes(block_, traits_.size);
+  const size_t begin = write_zero_bits(coded);
   const size_t low_bytes = record.stored_bytes(count);
   uint8_t* const other = plain + low_bytes;
   const size_t other_bytes = traits_.size == 1 ? 0 : padded(count, 8);
   if (other_bytes > 0) std::memset(other + other_bytes - 8, 0, 8);
-  uint8_t* const words = coded + described;
+  uint8_t* const words = coded + begin;
   const CodeTable table(record.symbols.data(), record.widths[0]);
   const TopPlane plane{record.shift, words, plain, other};
   const size_t escaped = kernels_.top->encode[traits_.size_class][record.widths[0]](
@@ -80,7 +80,7 @@ bool BlockEncoder::write_fused(uint8_t* plain, uint8_t* coded, PartSizes* sizes)
   if (fields == SIZE_MAX) return false;
   write_descriptor(block_, traits_.size, reinterpret_cast<std::byte*>(coded));
   sizes->plain = pad_with_zeros(plain, low_bytes + other_bytes);
-  sizes->coded = pad_with_zeros(coded, described + fields);
+  sizes->coded = pad_with_zeros(coded, begin + fields);
   return true;
 }
 
@@ -274,35 +274,37 @@ size_t BlockEncoder::write_record(SequenceRecord& record, const uint8_t* bytes, 
   return encode_fields(kernels_, bytes, count, scratch_, &record, dst);
 }
 
-size_t BlockEncoder::write_coded(uint8_t* coded) {
-  struct Item {
-    SequenceRecord* record;
-    const uint8_t* bytes;
-    size_t count;
-  };
-  std::array<Item, 3> items{};
-  size_t item_count = 0;
-  if (block_.zeros)
-    items[item_count++] = {&block_.kept_bits, scratch_.kept_bits, block_.kept_bits_bytes()};
-  if (block_.has_signs())
-    items[item_count++] = {&block_.sign_bits, scratch_.sign_bits, block_.sign_bits_bytes()};
-  items[item_count++] = {&block_.planes[top()], scratch_.planes[top()], block_.kept};
+/// Writes a sequence of the coded part and moves *at behind it. False: its levels didn't pay, which changes the
+/// descriptor's length, so everything begins again.
+bool BlockEncoder::write_sequence(SequenceRecord& record, const uint8_t* bytes, size_t count,
+                                  uint8_t* coded, size_t* at) {
+  if ((record.place & kStoredInCoded) != 0)
+    *at += encode_stored(kernels_, record, bytes, count, coded + *at);
+  if (!record.has_fields()) return true;
+  const unsigned levels = record.levels;
+  *at += write_record(record, bytes, count, coded + *at);
+  return record.levels == levels;
+}
 
-  // A record whose levels don't pay changes the descriptor's length, so everything begins again.
+/// Leaves room for the descriptor and writes where zeros were and their signs; returns where the next section begins.
+size_t BlockEncoder::write_zero_bits(uint8_t* coded) {
   for (;;) {
-    const size_t described = descriptor_bytes(block_, traits_.size);
-    size_t at = described;
-    bool fits = true;
-    for (size_t i = 0; i < item_count && fits; ++i) {
-      const Item& item = items[i];
-      if ((item.record->place & kStoredInCoded) != 0)
-        at += encode_stored(kernels_, *item.record, item.bytes, item.count, coded + at);
-      if (!item.record->has_fields()) continue;
-      const unsigned levels = item.record->levels;
-      at += write_record(*item.record, item.bytes, item.count, coded + at);
-      fits = item.record->levels == levels;
-    }
-    if (!fits) continue;
+    size_t at = descriptor_bytes(block_, traits_.size);
+    if (!block_.zeros) return at;
+    if (!write_sequence(block_.kept_bits, scratch_.kept_bits, block_.kept_bits_bytes(), coded, &at))
+      continue;
+    if (block_.has_signs() &&
+        !write_sequence(block_.sign_bits, scratch_.sign_bits, block_.sign_bits_bytes(), coded, &at))
+      continue;
+    return at;
+  }
+}
+
+size_t BlockEncoder::write_coded(uint8_t* coded) {
+  for (;;) {
+    size_t at = write_zero_bits(coded);
+    if (!write_sequence(block_.planes[top()], scratch_.planes[top()], block_.kept, coded, &at))
+      continue;
     write_descriptor(block_, traits_.size, reinterpret_cast<std::byte*>(coded));
     return at;
   }

@@ -55,6 +55,9 @@ class BlockEncoder {
   size_t write_plain(uint8_t* plain, bool top_needed);
   size_t write_plain_plane(size_t plane, uint8_t* plain, size_t at);
   size_t write_coded(uint8_t* coded);
+  size_t write_zero_bits(uint8_t* coded);
+  bool write_sequence(SequenceRecord& record, const uint8_t* bytes, size_t count, uint8_t* coded,
+                      size_t* at);
   size_t write_record(SequenceRecord& record, const uint8_t* bytes, size_t count, uint8_t* dst);
 
   const CodecKernels& kernels_;
