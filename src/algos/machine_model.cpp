@@ -31,12 +31,17 @@ constexpr Key<MachineModel> kMachineKeys[] = {
     {"ranks_per_host", &MachineModel::ranks_per_host, Range::kCount, true},
     {"ranks_per_socket", &MachineModel::ranks_per_socket, Range::kCountOrNone, false},
     {"cores_per_host", &MachineModel::cores_per_host, Range::kNotNegative, false},
+    {"codec_threads", &MachineModel::codec_threads, Range::kCountOrNone, false},
     {"copy", &MachineModel::copy, Range::kPositive, true},
     {"reduce", &MachineModel::reduce, Range::kPositive, true},
     {"step", &MachineModel::step, Range::kNotNegative, false},
     {"call", &MachineModel::call, Range::kNotNegative, false},
+    {"change", &MachineModel::change, Range::kNotNegative, false},
+    {"core_cache", &MachineModel::core_cache, Range::kNotNegative, false},
     {"cache", &MachineModel::cache, Range::kNotNegative, false},
-    {"beyond", &MachineModel::beyond, Range::kPositive, false},
+    {"far", &MachineModel::far, Range::kNotNegative, false},
+    {"memory", &MachineModel::memory, Range::kNotNegative, false},
+    {"crowd", &MachineModel::crowd, Range::kPositive, false},
     {"chunk", &MachineModel::chunk, Range::kNotNegative, false},
     {"window", &MachineModel::window, Range::kNotNegative, false},
 };
@@ -46,6 +51,8 @@ constexpr Key<LinkModel> kLinkKeys[] = {
     {"message", &LinkModel::message, Range::kNotNegative, false},
     {"byte", &LinkModel::byte_cpu, Range::kNotNegative, false},
     {"fetch", &LinkModel::fetch, Range::kNotNegative, false},
+    {"fresh", &LinkModel::fresh, Range::kNotNegative, false},
+    {"memory", &LinkModel::memory, Range::kNotNegative, false},
 };
 constexpr Key<CodecModel> kCodecKeys[] = {
     {"ratio", &CodecModel::ratio, Range::kPositive, true},

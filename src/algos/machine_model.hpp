@@ -35,6 +35,8 @@ struct LinkModel {
   double fetch =
       0;  ///< bytes from which on the receiver asks for the body when it is ready; 0: never
   Carrier carrier = Carrier::kWire;  ///< of bodies that are asked for
+  double fresh = 0;   ///< bodies that the receiver reads: seconds that a byte takes longer that the sender has just written
+  double memory = 0;  ///< the same of one that is in memory, not in the last cache
 };
 
 /// How a codec treats typical data of one type. Speeds in original bytes per second of one core.
@@ -53,15 +55,20 @@ struct MachineModel {
   double ranks_per_host = 1;
   double ranks_per_socket = 0;  ///< 0: hosts have one socket
   double cores_per_host =
-      0;              ///< shared by the host's ranks, each of which uses one at a time; 0: enough
+      0;              ///< shared by the host's ranks, each of which uses one at a time, and their codec threads; 0: enough
+  double codec_threads = 0;  ///< of each rank, beside the thread that calls; they need cores, too
   double copy = 0;    ///< bytes per second of one core
   double reduce = 0;  ///< bytes of operands per second of one core
   double step = 0;    ///< seconds that any step takes besides
   double call = 0;    ///< seconds that a call takes besides, on every rank
   double chunk = 0;   ///< bytes of one rank's share in one round; 0: as the library chooses
   double window = 0;  ///< rounds in flight; 0: as the library chooses
-  double cache = 0;   ///< bytes of a host's last cache; 0: large enough
-  double beyond = 1;  ///< how many times longer a core takes for bytes that are not in it
+  double change = 0;  ///< seconds until a core has changed from one rank to another
+  double core_cache = 0;  ///< bytes of a core's own cache; 0: large enough
+  double cache = 0;       ///< bytes of a host's last cache; 0: large enough
+  double far = 0;     ///< seconds that a byte takes longer that is in the last cache, not in the core's own
+  double memory = 0;  ///< the same of one in memory, not in the last cache, while no other core uses it
+  double crowd = 1;   ///< how many times longer than that while all cores do
   LinkModel local;    ///< between ranks of one socket
   LinkModel socket;   ///< between the sockets of one host, if ranks_per_socket says that there are several
   LinkModel remote;   ///< between hosts

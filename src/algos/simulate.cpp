@@ -21,6 +21,7 @@ struct At {
 struct Event {
   enum class Kind : uint8_t {
     kCoreDone,   ///< the core has done its part of the step
+    kThreadDone,  ///< a codec thread has done the step
     kSent,       ///< the last byte has left: the send is done
     kAnnounced,  ///< the receiver knows of a body that it has to ask for
     kArrived,    ///< the last byte is there
@@ -53,11 +54,13 @@ class Engine {
     std::deque<At> messages;  // work for the core, which comes first
     std::deque<At> work;      // and second
     bool busy = false;        // has a core, or waits for one
+    int coding = 0;           // codec threads that are at work
     uint32_t next_round = 0;
   };
   struct Host {
     double free_cores;
-    std::deque<uint32_t> waiting;  // ranks
+    double used_cores = 0;
+    std::deque<uint32_t> waiting = {};  // ranks
   };
   /// Both directions of a port: when each has sent what it has been given.
   struct Port {
@@ -77,11 +80,16 @@ class Engine {
   void post(double time, Event::Kind kind, At at) { events_.push({time, ++made_, kind, at}); }
   void start_round(uint32_t rank);
   void make_ready(At at);
+  Host& host_of(uint32_t rank) { return hosts_[rank / static_cast<uint32_t>(programs_.host)]; }
   void give_core(uint32_t rank);
-  void start_work(uint32_t rank);
+  void give_to_threads(uint32_t rank);
+  void release_core(Host& host);
+  void start_work(uint32_t rank, double after);
+  double duration_of(At at);
   void handle(const Event& event);
   double time_in_port(At recv);
   void core_done(At at);
+  void step_done(At at);
   void fetch(At recv);
   double leave(At send, double from);
   void arrive(At recv, double first_byte);
@@ -113,7 +121,7 @@ Engine::Engine(const CallModel& call, const MachineModel& machine,
   const size_t host = static_cast<size_t>(programs.host);
   ranks_.resize(ranks);
   hosts_.assign((ranks + host - 1) / host,
-                {machine.cores_per_host > 0 ? machine.cores_per_host : 1e9, {}});
+                {machine.cores_per_host > 0 ? machine.cores_per_host : 1e9});
   for (std::vector<Port>& ports : ports_) ports.resize(ranks);
   rounds_.resize(ranks * call.rounds.size());
   unfinished_ = ranks * call.rounds.size();
@@ -183,20 +191,62 @@ void Engine::make_ready(At at) {
 // The rank has something to do: it takes a core, or queues for one.
 void Engine::give_core(uint32_t number) {
   Rank& rank = ranks_[number];
+  if (machine_.codec_threads > 0) give_to_threads(number);
   if (rank.busy || (rank.messages.empty() && rank.work.empty())) return;
   rank.busy = true;
-  Host& host = hosts_[number / static_cast<uint32_t>(programs_.host)];
+  Host& host = host_of(number);
   if (host.free_cores < 1) return host.waiting.push_back(number);
   --host.free_cores;
-  start_work(number);
+  ++host.used_cores;
+  // Where ranks share cores, this one has waited for its turn to see that there is something to do.
+  start_work(number, machine_.cores_per_host > 0 && programs_.host > machine_.cores_per_host ? machine_.change : 0);
 }
 
-void Engine::start_work(uint32_t number) {
+// Long pieces are coded by the rank's threads, as long as there are threads and cores for it.
+void Engine::give_to_threads(uint32_t number) {
+  Rank& rank = ranks_[number];
+  Host& host = host_of(number);
+  for (auto it = rank.work.begin(); it != rank.work.end();) {
+    if (rank.coding >= machine_.codec_threads || host.free_cores < 1) return;
+    if (!step(*it).for_threads) {
+      ++it;
+      continue;
+    }
+    const At at = *it;
+    it = rank.work.erase(it);
+    ++rank.coding;
+    --host.free_cores;
+    ++host.used_cores;
+    const double duration = duration_of(at);
+    prediction_.loads[number].core += duration;
+    post(now_ + duration, Event::Kind::kThreadDone, at);
+  }
+}
+
+void Engine::release_core(Host& host) {
+  if (host.waiting.empty()) {
+    ++host.free_cores;
+    --host.used_cores;
+    return;
+  }
+  const uint32_t next = host.waiting.front();
+  host.waiting.pop_front();
+  start_work(next, machine_.change);
+}
+
+// Bytes in memory take longer the more cores of the host are at work.
+double Engine::duration_of(At at) {
+  const double cores = std::min<double>(machine_.cores_per_host > 0 ? machine_.cores_per_host : 1e9, programs_.host);
+  const double others = cores > 1 ? std::min((host_of(at.rank).used_cores - 1) / (cores - 1), 1.0) : 0;
+  return step(at).core + step(at).memory * (1 + (machine_.crowd - 1) * others);
+}
+
+void Engine::start_work(uint32_t number, double after) {
   Rank& rank = ranks_[number];
   std::deque<At>& queue = rank.messages.empty() ? rank.work : rank.messages;
   const At at = queue.front();
   queue.pop_front();
-  const double duration = std::max(step(at).core, time_in_port(at));
+  const double duration = after + std::max(duration_of(at), time_in_port(at));
   prediction_.loads[number].core += duration;
   if (duration > 0) record(TraceEvent::Lane::kCore, at, now_, now_ + duration);
   post(now_ + duration, Event::Kind::kCoreDone, at);
@@ -215,16 +265,17 @@ double Engine::time_in_port(At recv) {
   return in.in_free - now_;
 }
 
+// A rank keeps its core for as long as it has something to do: it yields only when nothing moves.
 void Engine::core_done(At at) {
-  Host& host = hosts_[at.rank / static_cast<uint32_t>(programs_.host)];
-  ranks_[at.rank].busy = false;
-  if (host.waiting.empty()) {
-    ++host.free_cores;
-  } else {
-    const uint32_t next = host.waiting.front();
-    host.waiting.pop_front();
-    start_work(next);
-  }
+  Rank& rank = ranks_[at.rank];
+  step_done(at);
+  if (machine_.codec_threads > 0) give_to_threads(at.rank);
+  if (!rank.messages.empty() || !rank.work.empty()) return start_work(at.rank, 0);
+  rank.busy = false;
+  release_core(host_of(at.rank));
+}
+
+void Engine::step_done(At at) {
   const double latency = link(at).latency;
   if (step(at).verb != Verb::kSend) {
     const bool read = step(at).verb == Verb::kRecv && is_fetched(at) && link(at).carrier == Carrier::kReceiver;
@@ -298,6 +349,11 @@ void Engine::handle(const Event& event) {
   switch (event.kind) {
     case Event::Kind::kCoreDone:
       core_done(at);
+      break;
+    case Event::Kind::kThreadDone:
+      --ranks_[at.rank].coding;
+      release_core(host_of(at.rank));
+      finish(at);
       break;
     case Event::Kind::kSent:
       finish(at);

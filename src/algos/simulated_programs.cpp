@@ -1,10 +1,10 @@
 #include "algos/simulated_programs.hpp"
 
 #include "algos/rank_sample.hpp"
+#include "algos/step_costs.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <unordered_map>
 
 namespace uzip {
@@ -16,10 +16,6 @@ constexpr int kAlwaysAll = 32;
 constexpr double kMostSteps = 2e7;
 /// A sample has at least so many groups of hosts, or it would tell too little.
 constexpr int kFewestGroups = 8;
-/// Envelope and header in front of every message's body.
-constexpr double kHeadBytes = 80;
-/// Which part of an encoding's time its first stage takes.
-constexpr double kPlainStage = 0.5;
 
 // One rank's receives, by who sends and by number.
 using Receives = std::unordered_map<uint64_t, uint32_t>;
@@ -30,111 +26,42 @@ uint64_t receive_key(int peer, uint32_t message) {
 class Compiler {
  public:
   Compiler(const CallModel& call, const MachineModel& machine, Symmetry symmetry, const RankSample& sample, int unit,
-           double slowdown)
+           int host)
       : call_(call),
         machine_(machine),
         symmetry_(symmetry),
         sample_(sample),
         unit_(unit),
-        slowdown_(slowdown) {}
+        costs_(call, machine, host) {}
 
   Result<std::vector<SimulatedProgram>> compile(const CallModel::Kind& kind);
 
  private:
-  SimulatedProgram translate(const Schedule& schedule, int rank, size_t place);
-  double message_bytes(const Step& step) const;
-  double slowdown(const Step& step) const;
-  double core_time(const Step& step, Distance distance) const;
+  SimulatedProgram translate(const Schedule& schedule, const Shape& shape, int rank, size_t place);
   Status connect(std::vector<SimulatedProgram>& programs);
   Status connect_sample(std::vector<SimulatedProgram>& programs);
-  static void join(std::vector<SimulatedProgram>& programs, uint32_t sender, uint32_t send_step, uint32_t receiver,
-                   uint32_t recv_step);
+  void join(std::vector<SimulatedProgram>& programs, uint32_t sender, uint32_t send_step, uint32_t receiver,
+                   uint32_t recv_step) const;
 
   const CallModel& call_;
   const MachineModel& machine_;
   Symmetry symmetry_;
   const RankSample& sample_;
   int unit_;  // ranks that are carried together by the symmetry
-  double slowdown_;  // of what a core does to the caller's buffers
+  StepCosts costs_;
   int size_ = 0;
   std::vector<std::vector<std::pair<int, uint32_t>>> ends_;  // of messages: peer and number
   std::vector<Receives> receives_;                           // by place among the simulated ranks, as ends_
+  std::vector<std::vector<SourceCost>> sources_;             // where what is sent lies
 };
 
-double Compiler::message_bytes(const Step& step) const {
-  const Slice& body = step.verb == Verb::kSend ? step.src : step.dst;
-  const double plain = static_cast<double>(body.length * datatype_size(call_.type));
-  if (body.slot != Slot::kWire) return kHeadBytes + plain;
-  const CodecModel& codec = *call_.codec;
-  const double first = std::min(codec.plain, codec.ratio);
-  switch (step.part) {
-    case Part::kWhole:
-      return kHeadBytes + plain * codec.ratio;
-    case Part::kPlain:
-      return kHeadBytes + plain * first;
-    case Part::kCoded:
-      return kHeadBytes + plain * (codec.ratio - first);
-  }
-  return kHeadBytes;
-}
-
-// How much longer than in cache a core takes for a step's bytes: of its slices only those of the
-// caller's buffers may have left the cache, scratch and wire places are used again and again.
-double Compiler::slowdown(const Step& step) const {
-  double slices = 0, callers = 0;
-  const auto count = [&](const Slice& slice) {
-    if (slice.length == 0) return;
-    ++slices;
-    callers += slice.slot == Slot::kInput || slice.slot == Slot::kOutput;
-  };
-  count(step.src);
-  count(step.dst);
-  for (const Slice& source : step.sources) count(source);
-  if (step.verb == Verb::kRecv && step.dst.slot != Slot::kWire) count({Slot::kInput, 0, 1});
-  return slices > 0 ? 1 + (slowdown_ - 1) * callers / slices : 1;
-}
-
-double Compiler::core_time(const Step& step, Distance distance) const {
-  const double slower = slowdown(step);
-  const auto bytes = [&](const Slice& slice) {
-    return slower * static_cast<double>(slice.length * datatype_size(call_.type));
-  };
-  switch (step.verb) {
-    case Verb::kSend:
-    case Verb::kRecv: {
-      const LinkModel& link = machine_.link(distance);
-      const double body = message_bytes(step);
-      const bool fetched = link.fetch > 0 && body >= link.fetch;
-      if (fetched && link.carrier == Carrier::kReceiver)
-        return link.message +
-               (step.verb == Verb::kRecv ? std::max(slower * body / link.bandwidth, body * link.byte_cpu) : 0);
-      return link.message + body * link.byte_cpu;
-    }
-    case Verb::kCopy:
-      return machine_.step + bytes(step.dst) / machine_.copy;
-    case Verb::kReduce:
-      return machine_.step +
-             static_cast<double>(step.sources.size()) * bytes(step.dst) / machine_.reduce;
-    case Verb::kEncode: {
-      const double part = step.part == Part::kWhole   ? 1
-                          : step.part == Part::kPlain ? kPlainStage
-                                                      : 1 - kPlainStage;
-      return machine_.step + part * bytes(step.src) / call_.codec->encode;
-    }
-    case Verb::kDecode:
-      return machine_.step + bytes(step.dst) / call_.codec->decode;
-    case Verb::kDecodeReduce:
-      return machine_.step + bytes(step.dst) / call_.codec->decode +
-             static_cast<double>(step.sources.size()) * bytes(step.dst) / machine_.reduce;
-  }
-  return 0;
-}
-
-SimulatedProgram Compiler::translate(const Schedule& schedule, int rank, size_t place) {
+SimulatedProgram Compiler::translate(const Schedule& schedule, const Shape& shape, int rank, size_t place) {
   SimulatedProgram program;
   program.steps.reserve(schedule.steps.size());
   std::vector<std::pair<int, uint32_t>>& ends = ends_[place];
   Receives& receives = receives_[place];
+  std::vector<SourceCost>& sources = sources_[place];
+  costs_.enter(schedule, shape, rank);
   for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
     const bool message = step.peer >= 0;
@@ -147,8 +74,12 @@ SimulatedProgram Compiler::translate(const Schedule& schedule, int rank, size_t 
     program.dependents.insert(program.dependents.end(), schedule.dependents[i].begin(),
                               schedule.dependents[i].end());
     made.dependents_end = static_cast<uint32_t>(program.dependents.size());
-    made.core = core_time(step, made.distance);
-    made.bytes = message ? message_bytes(step) : 0;
+    const StepCost cost = costs_.of(step, made.distance);
+    made.core = cost.core;
+    made.memory = cost.memory;
+    made.bytes = cost.bytes;
+    made.for_threads = costs_.for_threads(step);
+    sources.push_back(step.verb == Verb::kSend ? costs_.source_of(step, made.distance) : SourceCost());
     if (step.verb == Verb::kRecv) receives.emplace(receive_key(step.peer, step.message), i);
     ends.emplace_back(step.peer, step.message);
     program.steps.push_back(made);
@@ -157,9 +88,12 @@ SimulatedProgram Compiler::translate(const Schedule& schedule, int rank, size_t 
 }
 
 void Compiler::join(std::vector<SimulatedProgram>& programs, uint32_t sender, uint32_t send_step, uint32_t receiver,
-                    uint32_t recv_step) {
+                    uint32_t recv_step) const {
   SimulatedStep& send = programs[sender].steps[send_step];
   SimulatedStep& recv = programs[receiver].steps[recv_step];
+  const SourceCost& source = sources_[sender][send_step];
+  recv.core += recv.bytes * source.core;
+  recv.memory += recv.bytes * source.memory;
   recv.partner_rank = sender;
   recv.partner_step = send_step;
   recv.twin = send.partner_rank != kNobody;
@@ -230,10 +164,11 @@ Result<std::vector<SimulatedProgram>> Compiler::compile(const CallModel::Kind& k
   size_ = kind.shape.size;
   ends_.assign(sample_.ranks.size(), {});
   receives_.assign(sample_.ranks.size(), {});
+  sources_.assign(sample_.ranks.size(), {});
   std::vector<SimulatedProgram> programs;
   for (size_t place = 0; place < sample_.ranks.size(); ++place) {
     const int rank = sample_.ranks[place];
-    programs.push_back(translate(build_schedule(*call_.algorithm, kind.shape, kind.form, rank), rank, place));
+    programs.push_back(translate(build_schedule(*call_.algorithm, kind.shape, kind.form, rank), kind.shape, rank, place));
   }
   const bool all_known = symmetry_ != Symmetry::kNone || static_cast<int>(sample_.ranks.size()) == size_;
   UZIP_RETURN_IF_ERROR(all_known ? connect(programs) : connect_sample(programs));
@@ -259,51 +194,12 @@ void even_out(Shape& shape) {
   shape.counts.assign(shape.counts.size(), *most);
 }
 
-size_t buffer_elements(const Shape& shape, Slot slot, int rank) {
-  const Shape known = shape.of_rank(rank);
-  const std::vector<size_t>& counts = known.counts_of(slot);
-  switch (known.layout(slot, rank)) {
-    case Layout::kNothing:
-      return 0;
-    case Layout::kOwnBlock:
-      return counts[static_cast<size_t>(rank)];
-    case Layout::kVector:
-    case Layout::kBlocks:
-      return std::accumulate(counts.begin(), counts.end(), size_t{0});
-  }
-  return 0;
-}
-
-// How many times longer a core takes for a byte of the caller's buffers on the average, since those
-// of all ranks of a host do not fit its cache.
-double memory_slowdown(const CallModel& call, const MachineModel& machine, int host) {
-  if (machine.cache == 0) return 1;
-  std::vector<double> elements;  // by kind, of the first host
-  for (const CallModel::Kind& kind : call.kinds) {
-    double sum = 0;
-    for (int rank = 0; rank < host; ++rank) {
-      const double input = static_cast<double>(buffer_elements(kind.shape, Slot::kInput, rank));
-      const double output = static_cast<double>(buffer_elements(kind.shape, Slot::kOutput, rank));
-      sum += kind.shape.in_place ? std::max(input, output) : input + output;
-    }
-    elements.push_back(sum);
-  }
-  double bytes = 0;
-  for (uint32_t kind : call.rounds)
-    bytes += elements[kind] * static_cast<double>(datatype_size(call.type));
-  // Who walks again and again through more than fits loses what he will need next, so that twice
-  // the cache is as bad as any more.
-  const double missing = std::clamp(bytes / machine.cache - 1, 0.0, 1.0);
-  return 1 + (machine.beyond - 1) * missing;
-}
-
 Status compile_all(const CallModel& call, const MachineModel& machine, Symmetry symmetry, const RankSample& sample,
                    int unit, SimulatedPrograms& programs) {
   programs.ranks = sample.ranks;
   programs.kinds.clear();
-  const double slowdown = memory_slowdown(call, machine, programs.host);
   for (const CallModel::Kind& kind : call.kinds) {
-    Compiler compiler(call, machine, symmetry, sample, unit, slowdown);
+    Compiler compiler(call, machine, symmetry, sample, unit, programs.host);
     UZIP_ASSIGN_OR_RETURN(std::vector<SimulatedProgram> compiled, compiler.compile(kind));
     programs.kinds.push_back(std::move(compiled));
   }

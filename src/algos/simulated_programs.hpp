@@ -14,6 +14,7 @@ inline constexpr uint32_t kNobody = UINT32_MAX;
 struct SimulatedStep {
   Verb verb;
   Distance distance;      ///< a message: of its two ends
+  bool for_threads;       ///< a codec thread may do it
   bool twin;              ///< a receive: of one that another rank like its sender sends it at the same time
   uint32_t partner_rank;  ///< a message: the other end, by its place among the simulated ranks, or kNobody
   uint32_t partner_step;
@@ -22,7 +23,8 @@ struct SimulatedStep {
   uint32_t waits_for;  ///< number of steps before it
   uint32_t dependents_begin;
   uint32_t dependents_end;
-  double core;   ///< seconds
+  double core;    ///< seconds
+  double memory;  ///< seconds that its bytes in memory take besides, while no other core uses it
   double bytes;  ///< of a message, its head included
 };
 

@@ -140,23 +140,69 @@ TEST(Simulate, RanksShareTheirHostsCores) {
   const double apart = seconds(Coll::kAllreduce, "two_shot", 4, 1000000, machine);
   machine.cores_per_host = 2;
   const double two = seconds(Coll::kAllreduce, "two_shot", 4, 1000000, machine);
-  EXPECT_SAME_TIME(two - apart, 4 * 4 * 250000 / kReduce);  // a second turn of reductions
+  // A second turn of reductions, whose results may meet those of the first in the ports.
+  EXPECT_GE((two - apart) / (4 * 4 * 250000 / kReduce), 1 - 1e-9);
+  EXPECT_LE(two - apart, 4 * 4 * 250000 / kReduce + 2 * wire_time(250000));
 }
 
 TEST(Simulate, WhatDoesNotFitTheCacheTakesLonger) {
   MachineModel machine = ideal();
   machine.cache = 8000;
-  machine.beyond = 4;
-  // A rank has an input and an output of 4 bytes an element; it reduces one of its slices and one
-  // of scratch into the output.
-  const auto reduction = [&](size_t count) {
-    const double all = seconds(Coll::kAllreduce, "recursive_doubling", 2, count, machine);
+  machine.memory = 1e-9;
+  // A rank has an input and an output of 4 bytes an element, and scratch of as many; it reduces the input and the scratch
+  // into the output.
+  const auto missing = [&](size_t count) {
     const double elements = static_cast<double>(count);
-    return (all - kLatency - wire_time(elements)) / (2 * 4 * elements / kReduce);
+    const double all = seconds(Coll::kAllreduce, "recursive_doubling", 2, count, machine);
+    return (all - kLatency - wire_time(elements) - 2 * 4 * elements / kReduce) / (4 * elements * machine.memory);
   };
-  EXPECT_SAME_TIME(reduction(1000), 1);
-  EXPECT_SAME_TIME(reduction(1500), 1 + 3 * 0.5 * 2 / 3);
-  EXPECT_SAME_TIME(reduction(1000000), 1 + 3 * 1.0 * 2 / 3);
+  EXPECT_NEAR(missing(600), 0, 1e-6);
+  EXPECT_SAME_TIME(missing(1000), 0.5);           // of the scratch: 12 kB a round
+  EXPECT_SAME_TIME(missing(1500), 0.5 + 0.5 + 1);
+  EXPECT_SAME_TIME(missing(1000000), 3);
+  // The host's last cache is large enough, a core's own is not.
+  machine.core_cache = 8000;
+  machine.cache = 1e9;
+  machine.far = 1e-9;
+  EXPECT_SAME_TIME(missing(1500), 0.5 + 0.5 + 1);
+  EXPECT_SAME_TIME(missing(1000000), 3);
+}
+
+TEST(Simulate, CoresShareTheMemory) {
+  MachineModel machine = ideal();
+  machine.ranks_per_host = 2;
+  machine.cache = 8000;
+  machine.memory = 1e-9;
+  const auto time = [&] { return seconds(Coll::kAllreduce, "recursive_doubling", 2, 100000, machine); };
+  const double uncrowded = time();
+  machine.crowd = 1.5;
+  EXPECT_SAME_TIME(time() - uncrowded, 0.5 * 3 * 4 * 100000 * machine.memory);
+}
+
+// The first hop is of what has long been there, the second of what has just come.
+TEST(Simulate, WhatAPeerHasJustWrittenTakesLonger) {
+  MachineModel machine = ideal();
+  machine.ranks_per_host = 3;
+  machine.local.fetch = 1000;
+  machine.local.carrier = Carrier::kReceiver;
+  const auto time = [&] { return seconds(Coll::kAllgather, "ring", 3, 1000, machine); };
+  const double same = time();
+  machine.local.fresh = 1e-9;
+  EXPECT_SAME_TIME(time() - same, (kHead + 4000) * machine.local.fresh);
+  machine.local.fresh = 0;
+  machine.cache = 8000;
+  machine.local.memory = 1e-9;
+  EXPECT_GT(time(), same);
+}
+
+TEST(Simulate, RanksThatShareACoreTakeTurns) {
+  MachineModel machine = ideal();
+  machine.ranks_per_host = 4;
+  machine.cores_per_host = 1;
+  const double before = seconds(Coll::kAllreduce, "two_shot", 4, 1000000, machine);
+  machine.change = 1e-6;
+  const double after = seconds(Coll::kAllreduce, "two_shot", 4, 1000000, machine);
+  EXPECT_GE(after - before, 4 * machine.change * 0.999);  // each reduces once, after another one
 }
 
 TEST(Simulate, FramesTakeTheCodecsTimeAndFewerBytes) {
@@ -172,6 +218,29 @@ TEST(Simulate, FramesTakeTheCodecsTimeAndFewerBytes) {
   CallModel without = call;
   without.codec = nullptr;
   EXPECT_EQ(simulate(without, ideal()).status().code(), UZIP_ERR_INVALID);
+}
+
+TEST(Simulate, ThreadsCodeBesideTheCaller) {
+  MachineModel machine = ideal();
+  machine.remote.bandwidth = 1e24;
+  const CodecModel codec{"lev", UZIP_FP32, 0.5, 0.25, 4e9, 8e9};
+  const auto time = [&](size_t count) {
+    const Algorithm& direct = *find_algorithm(Coll::kAllgather, "two_shot");
+    const Shape shape = even_shape(Coll::kAllgather, 4, count);
+    return predict(one_round(direct, shape, Form::kLowered, UZIP_FP32, &codec), machine).seconds;
+  };
+  const double bytes = 4 * 1000000, encoding = bytes / codec.encode, decoding = bytes / codec.decode;
+  EXPECT_SAME_TIME(time(1000000), encoding + kLatency + 3 * decoding);
+  machine.codec_threads = 1;
+  EXPECT_SAME_TIME(time(1000000), encoding + kLatency + 2 * decoding);
+  machine.codec_threads = 2;
+  EXPECT_SAME_TIME(time(1000000), encoding + kLatency + decoding);
+  machine.cores_per_host = 1;  // the threads find no core
+  EXPECT_SAME_TIME(time(1000000), encoding + kLatency + 3 * decoding);
+  machine.cores_per_host = 0;
+  machine.copy = 1e24;
+  const double small = 4 * 1000;  // is not worth waking a thread
+  EXPECT_SAME_TIME(time(1000), small / codec.encode + kLatency + 3 * small / codec.decode);
 }
 
 TEST(Simulate, RoundsInFlightOverlap) {
@@ -235,7 +304,7 @@ TEST_P(SimulateTest, WhatIsSentIsReceived) {
 
 // Where ranks wait for cores, another order can gain or lose a little (R. L. Graham: Bounds on
 // Multiprocessing Timing Anomalies, 1969).
-constexpr double kAnomaly = 0.1;
+constexpr double kAnomaly = 0.2;
 
 TEST_P(SimulateTest, MoreTakesLonger) {
   const auto time = [&](size_t count, const MachineModel& machine) {
