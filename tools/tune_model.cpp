@@ -4,12 +4,11 @@
 #include "comm/calibration.hpp"
 #include "comm/codec_speed.hpp"
 #include "comm/cores.hpp"
-
-#include <unistd.h>
+#include "comm/threaded_executor.hpp"
+#include "tune_memory.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace uzip {
 namespace {
@@ -18,7 +17,6 @@ using Clock = std::chrono::steady_clock;
 using perf::World;
 
 constexpr size_t kInCache = 128 << 10;
-constexpr size_t kBeyondCache = size_t{64} << 20;
 constexpr int kTag = 8;
 constexpr int kMessages = 64;
 /// What the library does with bodies of local peers, docs/ARCHITECTURE.md, "The transport over UCX".
@@ -26,7 +24,15 @@ constexpr double kReadBytes = 8192;
 /// What one step costs besides its work: not seen from outside; as for the models that are always there.
 constexpr double kStepSeconds = 0.3e-6;
 
-/// The shortest of some calls.
+double reduce_speed() {
+  const std::vector<float> a(kInCache / sizeof(float), 1), b = a;
+  std::vector<float> sum(a.size());
+  const void* sources[] = {a.data(), b.data()};
+  return 2.0 * kInCache /
+         least_seconds(50, [&] { reduce(UZIP_SUM, UZIP_FP32, sum.data(), sources, sum.size(), 0); });
+}
+
+/// The shortest of some calls, whatever the ranks wait for.
 template <class Action>
 double seconds_of(int calls, Action action) {
   double least = 1e9;
@@ -35,27 +41,7 @@ double seconds_of(int calls, Action action) {
     action();
     least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count());
   }
-  return std::max(least, 1e-9);
-}
-
-double copy_speed(size_t bytes, int calls) {
-  std::vector<std::byte> src(bytes, std::byte{1}), dst(bytes);
-  return static_cast<double>(bytes) / seconds_of(calls, [&] {
-           std::memcpy(dst.data(), src.data(), bytes);
-           asm volatile("" : : "r"(dst.data()) : "memory");
-         });
-}
-
-double reduce_speed() {
-  const std::vector<float> a(kInCache / sizeof(float), 1), b = a;
-  std::vector<float> sum(a.size());
-  const void* sources[] = {a.data(), b.data()};
-  return 2.0 * kInCache / seconds_of(50, [&] { reduce(UZIP_SUM, UZIP_FP32, sum.data(), sources, sum.size(), 0); });
-}
-
-double last_cache_bytes() {
-  const long third = sysconf(_SC_LEVEL3_CACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return static_cast<double>(std::max({third, second, 0L}));
+  return least;
 }
 
 /// Core time of a message at one end, from many that are in flight at a time. Collective.
@@ -82,17 +68,16 @@ MachineModel typical(std::string_view name) {
 
 }  // namespace
 
-MachineModel measure_model(const World& world, const JobLinks& links, const TuningTable& table) {
+MachineModel measure_model(const World& world, const JobLinks& links, const TuningTable& table, int codec_threads) {
   const bool shared = links.link == LinkClass::kShared;
   const int per_host = shared ? world.ranks() : largest_host(links.hosts);
   MachineModel model;
   model.name = shared ? "shared_memory" : "network";
   model.ranks_per_host = shared ? 1e6 : per_host;
   model.cores_per_host = cores().of_host;
-  model.copy = copy_speed(kInCache, 200);
-  model.beyond = std::max(model.copy / copy_speed(kBeyondCache, 5), 1.0);
+  model.codec_threads = choose_codec_threads(codec_threads, per_host);
+  measure_memory(world, model);
   model.reduce = reduce_speed();
-  model.cache = last_cache_bytes();
   model.step = kStepSeconds;
   char nothing = 0;
   model.call = seconds_of(50, [&] {
@@ -108,6 +93,7 @@ MachineModel measure_model(const World& world, const JobLinks& links, const Tuni
   link.latency = std::max(measured.latency - 2 * link.message, 0.1 * measured.latency);
   link.fetch = shared ? kReadBytes : 0;
   link.port = shared ? PortOwner::kRank : PortOwner::kHost;
+  if (shared) measure_reads(world, calibration_partners(links.hosts, world.rank(), world.ranks()), model, link);
   for (const TunedCodec& speed : table.codecs) {
     if (speed.codec.level != CodecLevel::kBalanced) continue;
     model.codecs.push_back({speed.codec.codec->name, speed.type, speed.ratio, speed.plain, speed.encode, speed.decode});

@@ -247,7 +247,7 @@ int tune(const perf::World& world, const Options& options, const Config& config)
     std::fflush(stdout);
   });
   MachineModel model;
-  if (!options.model.empty()) model = measure_model(world, links, table);
+  if (!options.model.empty()) model = measure_model(world, links, table, config.codec_threads);
   perf::do_together(world, [&] {
     if (!world.is_root()) return;
     if (Status status = write_tuning_file(path, table); !status.ok()) throw Failure(kExitWrong, status.message());
