@@ -27,7 +27,8 @@ float normal_number(uint64_t* state) {
 uint64_t bits_of(float value, uint64_t noise, const DataTypeInfo& info) {
   if (info.type == UZIP_FP64) return std::bit_cast<uint64_t>(static_cast<double>(value)) ^ noise >> (64 - 29);
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if (info.type == UZIP_FP32) return bits;
+  // The sum has been rounded while it was larger, so that its last bits are all zeros.
+  if (info.type == UZIP_FP32) return bits ^ noise >> (64 - 7);
   const int bias = (1 << (info.exponent_bits - 1)) - 1;
   const int exponent = static_cast<int>(bits >> 23 & 0xff) - 127 + bias;
   const uint64_t sign = bits >> 31;
