@@ -222,7 +222,7 @@ TEST(Simulate, FramesTakeTheCodecsTimeAndFewerBytes) {
 
 TEST(Simulate, ThreadsCodeBesideTheCaller) {
   MachineModel machine = ideal();
-  machine.remote.bandwidth = 1e24;
+  machine.remote.bandwidth = machine.copy = 1e24;
   const CodecModel codec{"lev", UZIP_FP32, 0.5, 0.25, 4e9, 8e9};
   const auto time = [&](size_t count) {
     const Algorithm& direct = *find_algorithm(Coll::kAllgather, "two_shot");
@@ -238,7 +238,6 @@ TEST(Simulate, ThreadsCodeBesideTheCaller) {
   machine.cores_per_host = 1;  // the threads find no core
   EXPECT_SAME_TIME(time(1000000), encoding + kLatency + 3 * decoding);
   machine.cores_per_host = 0;
-  machine.copy = 1e24;
   const double small = 4 * 1000;  // is not worth waking a thread
   EXPECT_SAME_TIME(time(1000), small / codec.encode + kLatency + 3 * small / codec.decode);
 }
