@@ -161,7 +161,8 @@ std::vector<PeerKind> parse_peers(int code, std::string_view text) {
         parse_choice(code, text.substr(at, comma - at),
                      {{"raw", static_cast<int>(PeerKind::kRaw)},
                       {"mpi", static_cast<int>(PeerKind::kMpi)},
-                      {"ucc", static_cast<int>(PeerKind::kUcc)}}));
+                      {"ucc", static_cast<int>(PeerKind::kUcc)},
+                      {"nccl", static_cast<int>(PeerKind::kNccl)}}));
     if (std::ranges::count(peers, peer) == 0) peers.push_back(peer);
     at = comma + 1;
   }
@@ -295,7 +296,11 @@ void cross_check(const Operation& operation, const Options& options, bool op_giv
   if (options.overlap && operation.start == nullptr)
     fail(std::string("--overlap: ") + operation.name + " is not one nonblocking call");
   if (options.memory != MemoryKind::kHost && (options.against(PeerKind::kMpi) || options.against(PeerKind::kUcc))) {
-    fail("--mem: only raw can be compared with for buffers that are not in host memory");
+    fail("--mem: only raw and nccl can be compared with for buffers that are not in host memory");
+  }
+  if (options.memory != MemoryKind::kCuda && options.against(PeerKind::kNccl)) {
+    fail(std::string("--versus nccl: NCCL needs memory of a GPU, not --mem ") + name_of(options.memory) +
+         "; give --mem cuda");
   }
   if (options.plot == "tty" && options.csv) {
     fail("--plot tty and --csv would both write to standard output; give --plot a file");
@@ -363,7 +368,7 @@ Measuring
   --ci P%                call until the time is known within P%, with 95 % confidence
   --percentiles          show the 50th, 90th and 99th percentile of the calls, too
   --overlap              how much of a nonblocking call passes while the program computes
-  --versus LIST          take turns with raw (the library without compression), mpi or ucc
+  --versus LIST          take turns with raw (the library without compression), mpi, ucc or nccl
                          (their own functions) and compare the medians; raw,mpi: with both
 Data
   -d, --datatype TYPE    )" +

@@ -22,7 +22,8 @@ enum class Average { kRank0 = 0, kMean = 1, kMin = 2, kMax = 3 };
 enum class PeerKind {
   kRaw,  ///< the library itself, without compression
   kMpi,
-  kUcc
+  kUcc,
+  kNccl  ///< for memory of a GPU
 };
 
 /// Whether something long tells how far it is.

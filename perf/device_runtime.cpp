@@ -25,9 +25,14 @@ struct Driver {
   int (*release_pinned)(void* memory);
   int (*copy)(Address dst, Address src, size_t bytes);
   int (*synchronize)();
+  int (*make_stream)(void** stream, unsigned flags);
+  int (*release_stream)(void* stream);
+  int (*query_stream)(void* stream);
   int (*error_text)(int error, const char** text);
 };
 constexpr unsigned kAttachGlobal = 1;
+constexpr unsigned kNonBlocking = 1;  // does not wait for the default stream
+constexpr int kNotReady = 600;
 
 template <class Function>
 void find(void* library, const char* name, Function& function) {
@@ -52,6 +57,9 @@ Driver open_driver() {
   find(library, "cuMemFreeHost", driver.release_pinned);
   find(library, "cuMemcpy", driver.copy);
   find(library, "cuCtxSynchronize", driver.synchronize);
+  find(library, "cuStreamCreate", driver.make_stream);
+  find(library, "cuStreamDestroy_v2", driver.release_stream);
+  find(library, "cuStreamQuery", driver.query_stream);
   find(library, "cuGetErrorString", driver.error_text);
   return driver;
 }
@@ -119,6 +127,16 @@ void DeviceRuntime::copy(void* dst, const void* src, size_t bytes) const {
   if (bytes == 0) return;
   check(driver().copy(address_of(dst), address_of(src), bytes), "a copy");
   check(driver().synchronize(), "a copy");
+}
+
+DeviceStream::DeviceStream() { check(driver().make_stream(&stream_, kNonBlocking), "a stream"); }
+
+DeviceStream::~DeviceStream() { driver().release_stream(stream_); }
+
+bool DeviceStream::is_done() const {
+  const int state = driver().query_stream(stream_);
+  if (state != kNotReady) check(state, "a stream");
+  return state != kNotReady;
 }
 
 }  // namespace perf

@@ -31,4 +31,21 @@ class DeviceRuntime {
   std::string device_name_;
 };
 
+/// A stream of the GPU that the thread's last DeviceRuntime is for.
+class DeviceStream {
+ public:
+  /// Throws Failure.
+  DeviceStream();
+  ~DeviceStream();
+  DeviceStream(const DeviceStream&) = delete;
+  DeviceStream& operator=(const DeviceStream&) = delete;
+  /// CUDA's own: a CUstream or cudaStream_t.
+  void* handle() const { return stream_; }
+  /// Whether all that was given to it has ended. Throws Failure if something of it has failed.
+  bool is_done() const;
+
+ private:
+  void* stream_ = nullptr;
+};
+
 }  // namespace perf

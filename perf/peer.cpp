@@ -2,6 +2,7 @@
 
 #include "failure.hpp"
 #include "versus_mpi.hpp"
+#include "versus_nccl.hpp"
 #include "versus_ucc.hpp"
 
 namespace perf {
@@ -31,6 +32,8 @@ const char* peer_name(PeerKind kind) {
       return "mpi";
     case PeerKind::kUcc:
       return "ucc";
+    case PeerKind::kNccl:
+      return "nccl";
     case PeerKind::kRaw:
       break;
   }
@@ -41,6 +44,7 @@ Peers::Peers(const World& world, std::span<const PeerKind> kinds)
     : kinds_(kinds.begin(), kinds.end()) {
   for (PeerKind kind : kinds_) {
     if (kind == PeerKind::kUcc) ucc_ = make_ucc_job(world);
+    if (kind == PeerKind::kNccl) nccl_ = make_nccl_job(world);
     if (kind == PeerKind::kMpi && !world.has_mpi()) {
       throw SharedFailure(kExitUsage, std::string("--versus mpi: MPI is not used here (--launch ") +
                                           world.launched_by() + "); use mpirun, or --launch mpi");
@@ -63,6 +67,9 @@ std::vector<std::unique_ptr<Peer>> Peers::of(const Case& bench) const {
         break;
       case PeerKind::kUcc:
         peer = make_ucc_peer(*ucc_, bench);
+        break;
+      case PeerKind::kNccl:
+        peer = make_nccl_peer(*nccl_, bench);
         break;
     }
     if (peer) peers.push_back(std::move(peer));

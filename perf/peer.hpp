@@ -36,9 +36,10 @@ class Peer {
   std::string description_;
 };
 
-/// "raw", "mpi", "ucc": as --versus takes them.
+/// "raw", "mpi", "ucc", "nccl": as --versus takes them.
 const char* peer_name(PeerKind kind);
 
+class NcclJob;
 class UccJob;
 
 /// The peers of a run, and what they need once for all cases.
@@ -53,6 +54,7 @@ class Peers {
  private:
   std::vector<PeerKind> kinds_;
   std::unique_ptr<UccJob> ucc_;
+  std::unique_ptr<NcclJob> nccl_;
 };
 
 }  // namespace perf

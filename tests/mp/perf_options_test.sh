@@ -31,7 +31,10 @@ refused allreduce '--average' -a 4
 refused allreduce '--split' --split 2
 refused allreduce '--data' --data normal
 refused allreduce '--data' --data file:
-refused allreduce '--versus' --versus nccl
+refused allreduce '--versus' --versus nvshmem
+refused allreduce '--versus nccl: .*--mem cuda' --versus raw,nccl
+refused allreduce '--versus nccl: .*--mem cuda' --versus nccl --mem pinned
+refused allreduce '--mem: only raw and nccl' --versus nccl,ucc --mem cuda
 refused allreduce '--versus' --versus raw,
 refused allreduce '--ci' --ci 0%
 refused allreduce '--ci' --ci 51%
@@ -59,6 +62,11 @@ refused_when_running --algo nonsense
 refused_when_running --data file:/nonexistent
 refused_when_running -J /nonexistent/results.json
 refused_when_running --versus mpi
+export NCCL=/nonexistent/libnccl.so.2
+refused_when_running --versus nccl --mem cuda
+grep -q -e '--versus nccl: /nonexistent/libnccl.so.2: .* set LD_LIBRARY_PATH' "$work/err"
+report "--versus nccl says which library is missing"
+unset NCCL
 refused_when_running --plot /nonexistent/picture.svg
 if ! command -v gnuplot >/dev/null 2>&1; then
   grep -q 'gnuplot-nox' "$work/err"
