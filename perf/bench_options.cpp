@@ -314,8 +314,8 @@ void cross_check(const Operation& operation, const Options& options, bool op_giv
 
 uzip_options_t Options::call_options() const {
   uzip_options_t call = UZIP_OPTIONS_INIT;
-  call.algorithm = algorithm.c_str();
-  call.codec = codec.c_str();
+  call.algorithm = algorithm == "auto" ? nullptr : algorithm.c_str();
+  call.codec = codec == "auto" ? nullptr : codec.c_str();
   call.chunk_bytes = chunk_bytes;
   call.split_send = split_send;
   return call;

@@ -82,6 +82,13 @@ class Transport {
   /// Ends the message's life without taking its body; the sender's send completes all the same.
   virtual void discard(Incoming& message) = 0;
 
+  /// Takes the next message from `peer`, without announcing it, if it is here already and has just this head and a
+  /// body of body.size() bytes, which is copied into `body`. False: nothing was taken or written; the message, if there
+  /// is one, is announced as usual. A transport need not be able to.
+  virtual bool take_expected(int /*peer*/, std::span<const std::byte> /*head*/, std::span<std::byte> /*body*/) {
+    return false;
+  }
+
   /// Moves everything forward that can move without waiting; true if anything did.
   virtual bool progress() = 0;
 

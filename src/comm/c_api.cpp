@@ -38,6 +38,13 @@ Status create(Result<std::unique_ptr<Bootstrap>> bootstrap, const Config& config
   return Status();
 }
 
+Status wait_and_release(Engine& engine, Request* request, std::unique_lock<std::mutex>& lock) {
+  engine.wait(*request, lock);
+  Status status = request->status();
+  engine.release(request);
+  return status;
+}
+
 }  // namespace
 
 uzip_status_t report(const Status& status) {
@@ -67,10 +74,7 @@ Status run_validated(CommunicatorHandle& handle, CollArgs&& args) {
   args.blocking = true;
   UZIP_RETURN_IF_ERROR(calibrate_before(handle, args, lock));
   UZIP_ASSIGN_OR_RETURN(Request* const request, handle.comm->start(std::move(args)));
-  engine.wait(*request, lock);
-  const Status status = request->status();
-  engine.release(request);
-  return status;
+  return wait_and_release(engine, request, lock);
 }
 
 Status start_validated(CommunicatorHandle& handle, CollArgs&& args, uzip_request_t* request) {
@@ -96,8 +100,25 @@ Result<CollArgs> with_info(Result<CollArgs> args, uzip_coll_info_t* info) {
 }
 
 uzip_status_t run_collective(const uzip_coll_args_t& args, uzip_comm_t comm) {
-  return guarded([&] {
-    return run_call(comm, [&](const CallContext& context) { return validate_collective(args, context); });
+  return guarded([&]() -> Status {
+    const auto validate = [&](const CallContext& context) { return validate_collective(args, context); };
+    if (CallGroup& group = CallGroup::of_thread(); group.open()) return add_to_group(group, comm, validate);
+    UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
+    Engine& engine = *handle->engine;
+    RecentCalls& recent = handle->comm->recent_calls();
+    std::unique_lock lock(engine.mutex());
+    if (const RecentCalls::Call* const call = recent.find(args); call && !engine.gpus().in_use()) {
+      UZIP_ASSIGN_OR_RETURN(Request* const request,
+                            handle->comm->start(RecentCalls::with_buffers_of(args, *call), call->plan));
+      return wait_and_release(engine, request, lock);
+    }
+    Result<CollArgs> valid = validate(handle->comm->context());
+    if (!valid.ok()) return valid.status();
+    valid->blocking = true;
+    UZIP_RETURN_IF_ERROR(calibrate_before(*handle, *valid, lock));
+    UZIP_ASSIGN_OR_RETURN(Request* const request, handle->comm->start(std::move(*valid)));
+    if (!engine.gpus().in_use()) recent.keep(args, request->args(), request->prepared());
+    return wait_and_release(engine, request, lock);
   });
 }
 

@@ -15,11 +15,6 @@ struct Extent {
   size_t bytes = 0;
 };
 
-bool overlap(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_bytes) {
-  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
-  return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
-}
-
 /// Counts of the v forms: their sum becomes the call's count; and where this rank's block begins.
 Status read_counts(const size_t* counts, const CallContext& context, CollArgs& args, size_t* own_offset) {
   if (!counts) return error(UZIP_ERR_INVALID, "%s: counts is NULL; it must have %d entries",

@@ -1,9 +1,16 @@
-// Checks a call's counts and buffers and finds out whether it is in place. Used by coll_args.cpp only.
+// Checks a call's counts and buffers and finds out whether it is in place. Used by coll_args.cpp and recent_calls.cpp.
 #pragma once
 
 #include "comm/coll_args.hpp"
 
+#include <cstdint>
+
 namespace uzip {
+
+inline bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
+  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
+}
 
 /// Bytes of count * blocks elements, which must be addressable.
 Result<size_t> total_bytes(size_t count, size_t blocks, DataType type);

@@ -101,7 +101,7 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
   prepared->staged = staged;
-  prepared->direct = !staged && DirectExchange::suits(prepared->plan);
+  prepared->direct = !staged && !engine_.config().checksum && DirectExchange::suits(prepared->plan);
   if (engine_.config().trace) log(LogLevel::kTrace, "%s", selector_.explain(prepared->plan).c_str());
   if (plans_.size() < kCachedPlans) plans_.emplace_back();
   plans_[next_plan_] = prepared;
@@ -428,13 +428,12 @@ void Communicator::tell_call_failed(uint32_t sequence, const Status& status) {
 void Communicator::send_control(int peer, ControlKind kind, uint32_t sequence, const Status& status,
                                 uint32_t tag) {
   MessageHead head;
-  const auto to = static_cast<size_t>(peer);
-  head.envelope = {numbers_[to], static_cast<uint32_t>(rank_), MessageIndex::control(tag).pack(),
-                   static_cast<uint32_t>(kind)};
+  head.envelope = {0, 0, MessageIndex::control(tag).pack(), static_cast<uint32_t>(kind)};
   head.frame.call.sequence = sequence;
   head.frame.call.count = static_cast<uint64_t>(status.code());
   seal(head);
-  engine_.send_control(processes_[to], head, status.message());
+  readdress(head, numbers_[static_cast<size_t>(peer)], static_cast<uint32_t>(rank_));
+  engine_.send_control(process(peer), head, status.message());
 }
 
 void Communicator::on_control(const MessageHead& head, const std::string& text) {
@@ -469,24 +468,33 @@ void Communicator::send_ballot(int peer, const CallStamp& stamp, Ballot ballot) 
 
 void Communicator::send_aside(int peer, const CallStamp& stamp, uint32_t number, const std::string& body) {
   MessageHead head;
-  const auto to = static_cast<size_t>(peer);
-  head.envelope = {numbers_[to], static_cast<uint32_t>(rank_),
-                   MessageIndex{MessageKind::kCollective, MessageIndex::kInquiryRound, number}.pack(), 0};
+  head.envelope.index = MessageIndex{MessageKind::kCollective, MessageIndex::kInquiryRound, number}.pack();
   head.frame.call = stamp;
   seal(head);
-  engine_.send_control(processes_[to], head, body);
+  readdress(head, numbers_[static_cast<size_t>(peer)], static_cast<uint32_t>(rank_));
+  engine_.send_control(process(peer), head, body);
 }
 
 // ---- Sending ---------------------------------------------------------------------------------------------
 
 Result<Progress> Communicator::send(int peer, MessageIndex index, uint32_t tag, const FrameHeader& frame,
                                     std::span<const std::byte> body, Completion* completion) {
-  const auto to = static_cast<size_t>(peer);
   MessageHead head;
-  head.envelope = {numbers_[to], static_cast<uint32_t>(rank_), index.pack(), tag};
+  head.envelope = {0, 0, index.pack(), tag};
   head.frame = frame;
   seal(head);
-  return engine_.transport().send(processes_[to], bytes_of(head), body, completion);
+  return send(peer, head, body, completion);
+}
+
+Result<Progress> Communicator::send(int peer, MessageHead& head, std::span<const std::byte> body,
+                                    Completion* completion) {
+  readdress(head, numbers_[static_cast<size_t>(peer)], static_cast<uint32_t>(rank_));
+  return engine_.transport().send(process(peer), bytes_of(head), body, completion);
+}
+
+bool Communicator::take_expected(int peer, MessageHead& head, std::span<std::byte> body) {
+  readdress(head, numbers_[static_cast<size_t>(rank_)], static_cast<uint32_t>(peer));
+  return engine_.transport().take_expected(process(peer), bytes_of(head), body);
 }
 
 }  // namespace uzip

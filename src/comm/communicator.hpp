@@ -9,6 +9,7 @@
 #include "comm/message_head.hpp"
 #include "comm/request.hpp"
 #include "comm/plan.hpp"
+#include "comm/recent_calls.hpp"
 #include "comm/schedule_cache.hpp"
 #include "comm/selector.hpp"
 
@@ -40,6 +41,7 @@ class Communicator {
   int process(int rank) const { return processes_[static_cast<size_t>(rank)]; }
   Engine& engine() { return engine_; }
   ScheduleCache& schedules() { return schedules_; }
+  RecentCalls& recent_calls() { return recent_calls_; }
   CallContext context() const;
 
   /// How such a call is carried out: the same plan for all that differ in buffers, peers and operations only.
@@ -66,7 +68,10 @@ class Communicator {
   void give_vote_up() { ++voted_; }
   const std::shared_ptr<const Calibration>& calibration() const { return selector_.calibration(); }
   /// From now on for all collectives that this rank plans. At the same place among its calls on all ranks.
-  void set_calibration(std::shared_ptr<const Calibration> calibration) { selector_.set_calibration(std::move(calibration)); }
+  void set_calibration(std::shared_ptr<const Calibration> calibration) {
+    selector_.set_calibration(std::move(calibration));
+    recent_calls_.forget();
+  }
   /// By rank, if some share a host and others don't; else empty.
   const std::vector<int>& hosts() const { return selector_.hosts(); }
 
@@ -83,6 +88,10 @@ class Communicator {
   // For Request.
   Result<Progress> send(int peer, MessageIndex index, uint32_t tag, const FrameHeader& frame,
                         std::span<const std::byte> body, Completion* completion);
+  /// The same with a sealed head, which is readdressed.
+  Result<Progress> send(int peer, MessageHead& head, std::span<const std::byte> body, Completion* completion);
+  /// Takes the next message from a rank if it has this head, which is readdressed, and a body of this length.
+  bool take_expected(int peer, MessageHead& head, std::span<std::byte> body);
   void offer_held(Request& request, uint32_t round);
   void tell_call_failed(const Request& request);
   /// About a call, not of it; see MessageIndex::kInquiryRound. Number 0 is an inquiry.
@@ -142,6 +151,7 @@ class Communicator {
   std::vector<std::shared_ptr<PreparedPlan>> plans_;  ///< of the last shapes of calls
   size_t next_plan_ = 0;                              ///< to be replaced next
   size_t last_plan_ = 0;                              ///< used last
+  RecentCalls recent_calls_;
   Status health_;
   std::unique_ptr<GpuPeers> peers_;
 

@@ -8,50 +8,87 @@
 namespace uzip {
 namespace {
 
-/// Larger operands are worth a schedule, which takes them where they are.
-constexpr size_t kMostBytes = 1024;
+/// Larger messages are worth a schedule, whose long steps leave time for others.
+constexpr size_t kMostBytes = 16 * 1024;
 constexpr int kMostRanks = 16;
+
+bool has_one_hop(const Plan& plan) {
+  static const Algorithm* const kOneHop[] = {find_algorithm(Coll::kAllreduce, "one_shot"),
+                                             find_algorithm(Coll::kReduceScatter, "two_shot"),
+                                             find_algorithm(Coll::kAllgather, "two_shot"),
+                                             find_algorithm(Coll::kBarrier, "dissemination")};
+  switch (plan.shape.kind) {
+    case CallKind::kAllreduce: return plan.algorithm == kOneHop[0];
+    case CallKind::kReduceScatter: return plan.algorithm == kOneHop[1];
+    case CallKind::kAllgather: return plan.algorithm == kOneHop[2];
+    case CallKind::kBarrier: return plan.algorithm == kOneHop[3] && plan.shape.size == 2;
+    default: return false;
+  }
+}
+
+size_t message_bytes(const Plan& plan) { return plan.shape.count * datatype_size(plan.shape.type); }
 
 }  // namespace
 
 bool DirectExchange::suits(const Plan& plan) {
-  static const Algorithm* const one_shot = find_algorithm(Coll::kAllreduce, "one_shot");
-  return plan.shape.kind == CallKind::kAllreduce && plan.algorithm == one_shot && plan.rounds == 1 && !plan.codec &&
-         plan.shape.size > 1 && plan.shape.size <= kMostRanks &&
-         plan.shape.count * datatype_size(plan.shape.type) <= kMostBytes;
+  return has_one_hop(plan) && plan.rounds == 1 && !plan.codec && plan.shape.size > 1 && plan.shape.size <= kMostRanks &&
+         message_bytes(plan) <= kMostBytes;
 }
 
-void DirectExchange::reserve(size_t size) {
-  if (sends_.size() == size) return;
-  memory_.resize(kMostBytes * size);
-  sends_.resize(size);
-  receives_.resize(size);
-  sources_.resize(size);
-  for (size_t r = 0; r < size; ++r) {
+void DirectExchange::reserve(const Plan& plan) {
+  make_room(static_cast<size_t>(plan.shape.size), plan.shape.kind == CallKind::kAllgather ? 0 : message_bytes(plan));
+}
+
+void DirectExchange::make_room(size_t ranks, size_t bytes) {
+  if (memory_.size() < ranks * bytes) memory_.resize(ranks * bytes);
+  if (sends_.size() == ranks) return;
+  sends_.resize(ranks);
+  receives_.resize(ranks);
+  sources_.resize(ranks);
+  for (size_t r = 0; r < ranks; ++r) {
     sends_[r].completion.done = receives_[r].completion.done = &DirectExchange::on_completion;
     sends_[r].exchange = receives_[r].exchange = this;
   }
 }
 
 void DirectExchange::start() {
-  const auto size = static_cast<size_t>(request_.size()), rank = static_cast<size_t>(request_.rank());
-  const size_t count = request_.args().count;
-  bytes_ = count * datatype_size(request_.type());
-  reserve(size);
+  const CollArgs& args = request_.args();
+  ranks_ = static_cast<size_t>(request_.size());
+  rank_ = static_cast<size_t>(request_.rank());
+  bytes_ = args.count * datatype_size(args.type);
+  gathers_ = args.kind == CallKind::kAllgather || args.kind == CallKind::kBarrier;
+  scatters_ = args.kind == CallKind::kReduceScatter;
+  make_room(ranks_, gathers_ ? 0 : bytes_);
   for (Operand& receive : receives_) receive.arrived = false;
-  receives_[rank].arrived = true;
-  missing_ = static_cast<uint32_t>(2 * (size - 1));
-  std::memcpy(operand(rank), request_.args().src, bytes_);  // from here it is sent: in place, dst may change before
-  const FrameHeader frame = raw_frame_header(request_.type(), count);
-  for (size_t step = 1; step < size; ++step) {
-    const size_t peer = (rank + step) % size;
-    const Result<Progress> sent =
-        request_.send(static_cast<int>(peer), {MessageKind::kCollective, 0, 0}, frame, count,
-                      {operand(rank), bytes_}, &sends_[peer].completion);
+  receives_[rank_].arrived = true;
+  missing_ = static_cast<uint32_t>(2 * (ranks_ - 1));
+  head_ = request_.sealed_head({MessageKind::kCollective, 0, 0}, raw_frame_header(args.type, args.count));
+  for (size_t step = 1; step < ranks_; ++step) {
+    const size_t peer = (rank_ + step) % ranks_;
+    const Result<Progress> sent = request_.send(static_cast<int>(peer), head_, args.count, {sent_to(peer), bytes_},
+                                                &sends_[peer].completion);
     if (!sent.ok()) return request_.fail(sent.status());
     if (*sent == Progress::kPending) ++pending_;
     else if (--missing_ == 0) return finish();
   }
+}
+
+const std::byte* DirectExchange::sent_to(size_t rank) const {
+  return request_.args().src + (scatters_ ? rank * bytes_ : 0);
+}
+
+std::byte* DirectExchange::place_of(size_t rank) {
+  return (gathers_ ? request_.args().dst : memory_.data()) + rank * bytes_;
+}
+
+bool DirectExchange::poll() {
+  bool moved = false;
+  for (size_t r = 0; missing_ > 0 && r < ranks_; ++r) {
+    if (receives_[r].arrived || !request_.take_expected(static_cast<int>(r), head_, {place_of(r), bytes_})) continue;
+    moved = receives_[r].arrived = true;
+    if (--missing_ == 0) finish();
+  }
+  return moved;
 }
 
 bool DirectExchange::on_message(Incoming& incoming, const FrameHeader& frame, int source) {
@@ -65,7 +102,7 @@ bool DirectExchange::on_message(Incoming& incoming, const FrameHeader& frame, in
   }
   receives_[rank].arrived = true;
   const Result<Progress> taken =
-      request_.engine().take(incoming, {operand(rank), bytes_}, &receives_[rank].completion);
+      request_.engine().take(incoming, {place_of(rank), bytes_}, &receives_[rank].completion);
   if (!taken.ok()) {
     request_.fail(taken.status());
   } else if (*taken == Progress::kPending) {
@@ -84,9 +121,13 @@ void DirectExchange::on_completion(Completion* self, const Status& status) {
 }
 
 void DirectExchange::finish() {
-  for (size_t r = 0; r < sources_.size(); ++r) sources_[r] = operand(r);
   const CollArgs& args = request_.args();
-  const Result<Progress> reduced = request_.reduce(args.dst, sources_, args.count, sources_.size(), nullptr);
+  if (gathers_) {
+    if (!args.in_place && bytes_ > 0) std::memcpy(place_of(rank_), args.src, bytes_);
+    return request_.on_exchanged();
+  }
+  for (size_t r = 0; r < ranks_; ++r) sources_[r] = r == rank_ ? sent_to(r) : place_of(r);
+  const Result<Progress> reduced = request_.reduce(args.dst, sources_, args.count, ranks_, nullptr);
   if (!reduced.ok()) return request_.fail(reduced.status());
   request_.on_exchanged();
 }

@@ -1,10 +1,11 @@
-// A small all-reduce without a schedule in execution: everybody sends its elements to everybody and reduces them in
-// rank order. It replaces the whole schedule of the algorithm one_shot, message by message and bit by bit (so ranks
-// may mix the two); what it saves is the bookkeeping of steps, which costs more than the elements do.
+// A small collective of one hop without a schedule in execution: everybody sends everybody its elements and, if it is a
+// reduction, reduces what came in rank order. It replaces the whole schedule of an algorithm, message by message and bit
+// by bit (so ranks may mix the two); what it saves is the bookkeeping of steps, which costs more than the elements do.
 #pragma once
 
 #include "base/transport.hpp"
 #include "codec/frame.hpp"
+#include "comm/message_head.hpp"
 #include "comm/plan.hpp"
 
 #include <cstddef>
@@ -21,15 +22,20 @@ class DirectExchange {
   DirectExchange(const DirectExchange&) = delete;
   DirectExchange& operator=(const DirectExchange&) = delete;
 
-  /// Whether a plan's calls can be done so.
+  /// Whether a plan's calls can be done so: allreduce by one_shot, reduce_scatter and allgather by two_shot, and a
+  /// barrier between two.
   static bool suits(const Plan& plan);
 
-  /// Makes room for so many ranks; start() does it as well.
-  void reserve(size_t size);
+  /// Makes room for calls of this plan; start() does it as well.
+  void reserve(const Plan& plan);
 
   /// Sends this rank's elements. The result is complete, and Request::on_exchanged() called, when all have come.
   void start();
   bool active() const { return missing_ > 0; }
+
+  /// Takes what has come already and is just what the call expects, without the way through on_message(). True if
+  /// there was something.
+  bool poll();
 
   /// True if taken; false if it is not expected. The message has been compared with the call already.
   bool on_message(Incoming& incoming, const FrameHeader& frame, int source);
@@ -46,15 +52,22 @@ class DirectExchange {
     bool arrived = false;
   };
 
+  void make_room(size_t ranks, size_t bytes);
   void finish();
-  std::byte* operand(size_t rank) { return memory_.data() + rank * bytes_; }
+  /// What goes to a rank, and where what comes from it belongs; of this rank itself, its own operand.
+  const std::byte* sent_to(size_t rank) const;
+  std::byte* place_of(size_t rank);
   static void on_completion(Completion* self, const Status& status);
 
   Request& request_;
-  std::vector<std::byte> memory_;     ///< the operands of all ranks
+  std::vector<std::byte> memory_;     ///< the others' operands of a reduction
   std::vector<Operand> sends_, receives_;
   std::vector<const void*> sources_;
-  size_t bytes_ = 0;                  ///< of one operand
+  MessageHead head_;                  ///< of the messages of the call, to be readdressed
+  size_t bytes_ = 0;                  ///< of one message
+  size_t ranks_ = 0, rank_ = 0;
+  bool gathers_ = false;              ///< messages go to their places in the result; there is nothing to reduce
+  bool scatters_ = false;             ///< each rank gets another part of the source
   uint32_t missing_ = 0;              ///< operands, and sends, that are not done
   uint32_t pending_ = 0;
 };

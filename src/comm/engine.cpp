@@ -33,6 +33,8 @@ constexpr int kMovesPerClock = 1024;
 /// Idle turns before the first yield when there is a core for every rank: some ten microseconds. A yield costs as much
 /// as a message over shared memory, and more when it comes just before the message.
 constexpr int kTurnsWithoutYield = 200;
+/// Looks for a short message that is expected between two turns of everything else, where a core waits for nothing else.
+constexpr int kPollsPerTurn = 16;
 constexpr size_t kMostControlText = 512;
 
 /// Copies of bodies that are kept for the next ones: as many as short messages are early at a time, and no long ones.
@@ -42,6 +44,13 @@ constexpr size_t kUsualWork = 256;
 constexpr size_t kMostIdleBodyBytes = 16 * 1024;
 
 /// Its body was copied out of the transport: Incoming::head_bytes is 0 for these, as for no other.
+/// Each look at memory that another core is about to write takes it away from there: not more often than necessary.
+void pause_a_moment() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 bool is_preserved(const Incoming& incoming) { return incoming.head_bytes == 0; }
 
 /// While it lives the progress thread leaves the work to the call that waits.
@@ -70,6 +79,7 @@ Result<std::shared_ptr<Engine>> Engine::create(const Config& config, std::unique
   transport->set_sink(engine.get());
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   engine->turns_without_yield_ = transport->info().processes_here <= cores ? kTurnsWithoutYield : 0;
+  engine->polls_per_turn_ = engine->turns_without_yield_ > 0 ? kPollsPerTurn : 1;
   engine->transport_ = std::move(transport);
   return engine;
 }
@@ -264,7 +274,10 @@ void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock, double l
   const Waiting waiting(waiting_);
   Patience patience(*this, limit);
   while (!request.done()) {
-    const bool look = progress() ? patience.moved() : patience.idle(lock);
+    bool moved = false;
+    for (int i = 0; i < polls_per_turn_ && request.expects() && !(moved = request.poll()); ++i) pause_a_moment();
+    if (moved && request.done()) return;
+    const bool look = moved || progress() ? patience.moved() : patience.idle(lock);
     if (look) check_deadline(request, patience);
   }
 }

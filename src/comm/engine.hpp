@@ -123,6 +123,7 @@ class Engine final : public TransportSink {
   std::shared_ptr<const TuningTable> tuning_;
   std::vector<RankLocation> locations_;  ///< by process, or empty
   int turns_without_yield_ = 0;
+  int polls_per_turn_ = 1;
   int codec_threads_ = 0;
   bool job_uses_gpus_ = false;
   std::atomic<int> waiting_{0};  ///< calls that move everything forward themselves

@@ -31,6 +31,9 @@ struct MessageHead {
 static_assert(sizeof(MessageHead) == 88 && sizeof(MessageHead) <= kMaxHeadBytes);
 static_assert(std::is_trivially_copyable_v<MessageHead>);
 
+/// What check_of() counts a word of the head, or a change of it, with.
+constexpr uint64_t weight_in_check(uint64_t word) { return (word + 1) * 0x9e3779b97f4a7c15ull | 1; }
+
 /// The sum of the head's words, without the check's own, each times an odd number of its own: no change within one
 /// word goes unnoticed, others with a chance of 2^-64. A damaged head could otherwise bring right data to a wrong
 /// place, where nothing else would show it.
@@ -39,10 +42,19 @@ inline uint64_t check_of(const MessageHead& head) {
   std::memcpy(words, &head, sizeof head);
   words[offsetof(MessageHead, envelope.check) / sizeof(uint64_t)] = 0;
   uint64_t sum = 0;
-  for (uint64_t i = 0; i < std::size(words); ++i) sum += words[i] * ((i + 1) * 0x9e3779b97f4a7c15ull | 1);
+  for (uint64_t i = 0; i < std::size(words); ++i) sum += words[i] * weight_in_check(i);
   return sum;
 }
 inline void seal(MessageHead& head) { head.envelope.check = check_of(head); }
+/// Makes a sealed head one from and to other ranks of the same communicator: its first word, and the check by that.
+inline void readdress(MessageHead& head, uint32_t comm, uint32_t source) {
+  uint64_t before, after;
+  std::memcpy(&before, &head, sizeof before);
+  head.envelope.comm = comm;
+  head.envelope.source = source;
+  std::memcpy(&after, &head, sizeof after);
+  head.envelope.check += (after - before) * weight_in_check(0);
+}
 inline bool is_intact(const MessageHead& head) { return head.envelope.check == check_of(head); }
 
 /// Which of the messages of one call: 2 bits kind, 18 bits round, 12 bits number within the round.

@@ -127,7 +127,7 @@ void Request::on_peers_done() {
 
 Status Request::reserve(const std::shared_ptr<PreparedPlan>& prepared) {
   if (prepared->direct) {
-    exchange_.reserve(static_cast<size_t>(prepared->plan.shape.size));
+    exchange_.reserve(prepared->plan);
     return Status();
   }
   const uint32_t window = prepared->plan.window;
@@ -306,6 +306,26 @@ Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, 
     tag = args_.tag;
   }
   return comm_->send(peer_rank(peer), index, tag, frame, body, completion);
+}
+
+MessageHead Request::sealed_head(MessageIndex index, FrameHeader frame) const {
+  MessageHead head;
+  head.envelope.index = index.pack();
+  head.frame = frame;
+  head.frame.call = stamp_;
+  seal(head);
+  return head;
+}
+
+Result<Progress> Request::send(int peer, MessageHead& head, size_t elements, std::span<const std::byte> body,
+                               Completion* completion) {
+  payload_bytes_ += elements * datatype_size(args_.type);
+  wire_bytes_ += sizeof head + body.size();
+  return comm_->send(peer, head, body, completion);
+}
+
+bool Request::take_expected(int peer, MessageHead& head, std::span<std::byte> body) {
+  return comm_->take_expected(peer, head, body);
 }
 
 Result<Progress> Request::reduce(void* dst, std::span<const void* const> sources, size_t count, size_t average_over,

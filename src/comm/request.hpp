@@ -104,9 +104,19 @@ class Request {
   std::byte* block_address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const;
   Result<Progress> send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
                         std::span<const std::byte> body, Completion* completion);
+  // For DirectExchange: messages that differ in their ends and bodies only.
+  /// The head of such, not addressed yet.
+  MessageHead sealed_head(MessageIndex index, FrameHeader frame) const;
+  Result<Progress> send(int peer, MessageHead& head, size_t elements, std::span<const std::byte> body,
+                        Completion* completion);
+  /// Takes the message from `peer` with this head and a body of this length if it is the next from there.
+  bool take_expected(int peer, MessageHead& head, std::span<std::byte> body);
   CodingHabit& coding_habit() { return coding_habit_; }
   void on_round_finished();
-  void on_exchanged() { finish(); }
+  void on_exchanged() { args_.result_moves ? move_result() : finish(); }
+  /// Takes what is there and expected; true if anything was. See DirectExchange::poll().
+  bool expects() const { return exchange_.active(); }
+  bool poll() { return exchange_.poll(); }
   void on_drained();
 
   // For GpuVote and GpuPeers.
@@ -120,6 +130,7 @@ class Request {
   CallStamp sent_stamp(int rank) const;
   CallStamp expected_stamp(int rank) const;
   const CollArgs& args() const { return args_; }
+  const std::shared_ptr<PreparedPlan>& prepared() const { return prepared_; }
   Communicator* comm() const { return comm_; }
   bool bound() const { return bound_; }
 

@@ -30,6 +30,9 @@ class ArrivalOrder {
     return ahead > 0 ? Place::kEarly : Place::kPast;
   }
 
+  /// The number that is expected next.
+  uint32_t next() const { return next_; }
+
   void keep(Arrival* arrival) { early_.push_back(arrival); }
 
   /// A message that was put aside and whose turn has come, or null.

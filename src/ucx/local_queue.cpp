@@ -2,20 +2,26 @@
 
 #include "base/numa_memory.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace uzip {
 namespace {
 
 using local_queue::Inbox;
+using local_queue::kRoomBytes;
+using local_queue::kShortBodyBytes;
+using local_queue::kSlotBodyBytes;
 using local_queue::kSlots;
 using local_queue::Queue;
 using local_queue::Slot;
@@ -30,6 +36,39 @@ Slot& slot_of(Queue& queue, uint64_t number) { return queue.slots[number % kSlot
 /// Whether message `number` is there. Its stamp is number + 1: new memory, which is zero, has none.
 bool has_stamp(Slot& slot, uint64_t number) {
   return std::atomic_ref(slot.stamp).load(std::memory_order_acquire) == number + 1;
+}
+
+/// Whether this process takes part in the others' barriers, and can make some.
+bool has_barriers() {
+  static const bool registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+  return registered;
+}
+
+/// All that processes with barriers have stored before is seen by this one, and the other way round.
+void make_barrier() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+/// Where the body of message `number` stands; both ends ask once for each.
+std::byte* body_place(Queue& queue, uint64_t number, local_queue::Room& room, size_t body_bytes) {
+  Slot& slot = slot_of(queue, number);
+  if (body_bytes <= kShortBodyBytes) return slot.short_body;
+  return body_bytes <= kSlotBodyBytes ? slot.body : queue.room + room.add(body_bytes);
+}
+
+/// The sum of a header's words, each times an odd number of its own. Two headers have the same with a chance of 2^-64.
+uint64_t digest_of(std::span<const std::byte> prefix, std::span<const std::byte> head) {
+  uint64_t sum = 0, weight = 0x9e3779b97f4a7c15ull;
+  for (const std::span<const std::byte> part : {prefix, head}) {
+    for (size_t i = 0; i < part.size(); i += sizeof(uint64_t)) {
+      uint64_t word = 0;
+      std::memcpy(&word, part.data() + i, std::min(part.size() - i, sizeof word));
+      sum += word * weight;
+      weight += 0x9e3779b97f4a7c14ull;  // even: stays odd
+    }
+  }
+  return sum;
 }
 
 void append(std::byte*& end, std::span<const std::byte> bytes) {
@@ -88,6 +127,7 @@ void LocalInbox::create(uint32_t queues, const MemoryToken& token) {
   // Its pages are touched first by whoever sends, and read by this process again and again.
   prefer_numa_node(mapping_.inbox(), inbox_bytes(queues), numa_node_here());
   mapping_.inbox()->token = token;
+  mapping_.inbox()->uses_barriers = has_barriers();
   descriptor_ = file;
   queues_ = queues;
 }
@@ -98,24 +138,42 @@ void LocalInbox::close_file() {
 }
 
 LocalInbox::Taken LocalInbox::take(uint32_t index, QueuedMessage* message) {
-  Queue& queue = mapping_.inbox()->queue(index);
-  const uint64_t number = next_[index];
   if (!has_message(index)) return Taken::kNothing;
-  Slot& slot = slot_of(queue, number);
+  Queue& queue = mapping_.inbox()->queue(index);
+  Reader& reader = readers_[index];
+  Slot& slot = slot_of(queue, reader.next);
   // Read once: the sender might change them.
   const uint16_t kind = std::atomic_ref(slot.kind).load(std::memory_order_relaxed);
   message->kind = static_cast<WireKind>(kind);
   message->header_bytes = std::atomic_ref(slot.header_bytes).load(std::memory_order_relaxed);
   message->body_bytes = std::atomic_ref(slot.body_bytes).load(std::memory_order_relaxed);
-  if (kind >= kWireKinds || message->header_bytes > kMaxWireHeader ||
-      message->body_bytes > kQueueBodyBytes) {
-    damaged_[index] = true;
+  if (kind >= kWireKinds || message->header_bytes > kMaxWireHeader || message->body_bytes > kQueueBodyBytes) {
+    reader.damaged = true;
     return Taken::kDamaged;
   }
-  std::memcpy(message->bytes, slot.bytes, message->header_bytes + message->body_bytes);
-  next_[index] = number + 1;
-  std::atomic_ref(queue.consumed).store(number + 1, std::memory_order_release);
+  std::memcpy(message->header_memory, slot.header, message->header_bytes);
+  message->body = body_place(queue, reader.next, reader.room, message->body_bytes);
+  ++reader.next;
   return Taken::kMessage;
+}
+
+void LocalInbox::release(uint32_t index) {
+  std::atomic_ref(mapping_.inbox()->queue(index).consumed).store(readers_[index].next, std::memory_order_release);
+}
+
+bool LocalInbox::take_expected(uint32_t index, std::span<const std::byte> prefix, std::span<const std::byte> head,
+                               std::span<std::byte> body) {
+  if (!has_message(index)) return false;
+  Queue& queue = mapping_.inbox()->queue(index);
+  Reader& reader = readers_[index];
+  const Slot& slot = slot_of(queue, reader.next);
+  if (slot.kind != static_cast<uint16_t>(WireKind::kMessage) || slot.header_bytes != prefix.size() + head.size() ||
+      slot.body_bytes != body.size() || slot.digest != digest_of(prefix, head))
+    return false;
+  if (!body.empty()) std::memcpy(body.data(), body_place(queue, reader.next, reader.room, body.size()), body.size());
+  ++reader.next;
+  release(index);
+  return true;
 }
 
 bool LocalInbox::fall_asleep() {
@@ -123,7 +181,7 @@ bool LocalInbox::fall_asleep() {
   if (inbox == nullptr) return true;
   tell(local_queue::kAsleep);
   // Either we see the message or its sender sees that we sleep.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  make_barrier();
   for (uint32_t i = 0; i < queues_; ++i) {
     if (has_message(i)) {
       wake_up();
@@ -134,7 +192,8 @@ bool LocalInbox::fall_asleep() {
 }
 
 bool LocalInbox::has_message(uint32_t index) const {
-  return !damaged_[index] && has_stamp(slot_of(mapping_.inbox()->queue(index), next_[index]), next_[index]);
+  const Reader& reader = readers_[index];
+  return !reader.damaged && has_stamp(slot_of(mapping_.inbox()->queue(index), reader.next), reader.next);
 }
 
 void LocalInbox::wake_up() { tell(local_queue::kAwake); }
@@ -167,31 +226,54 @@ bool LocalQueue::open(const PeerMemory& owner, const InboxAddress& address, uint
   if (inbox == nullptr || inbox->token != owner.token) return false;
   mapping_ = std::move(mapping);
   queue_ = &inbox->queue(queue);
+  fences_ = inbox->uses_barriers != 1 || !has_barriers();
   return true;
 }
 
 bool LocalQueue::push(WireKind kind, std::span<const std::byte> prefix,
                       std::span<const std::byte> head, std::span<const std::byte> body) {
   if (prefix.size() + head.size() > kMaxWireHeader || body.size() > kQueueBodyBytes) return false;
-  if (receiver_state() == local_queue::kGone) return false;
-  if (produced_ - consumed_ >= kSlots) {
-    consumed_ = std::atomic_ref(queue_->consumed).load(std::memory_order_acquire);
-    if (produced_ - consumed_ >= kSlots) return false;  // also if the number can't be
-  }
+  if (receiver_state() == local_queue::kGone || !has_room(body.size())) return false;
   Slot& slot = slot_of(*queue_, produced_);
+  // The line of the stamp comes last, and at once: the receiver looks at it all the time, and each look takes it away.
+  std::byte* end = slot.header;
+  append(end, prefix);
+  append(end, head);
+  const uint64_t digest = digest_of(prefix, head);
+  end = body_place(*queue_, produced_, room_, body.size());
+  append(end, body);
+  room_used_[produced_ % kSlots] = room_.used();
   slot.kind = static_cast<uint16_t>(kind);
   slot.header_bytes = static_cast<uint16_t>(prefix.size() + head.size());
   slot.body_bytes = static_cast<uint16_t>(body.size());
-  std::byte* end = slot.bytes;
-  append(end, prefix);
-  append(end, head);
-  append(end, body);
+  slot.digest = digest;
   std::atomic_ref(slot.stamp).store(++produced_, std::memory_order_release);
   return true;
 }
 
+/// Whether there is a slot, and room for the body if that doesn't fit into it.
+bool LocalQueue::has_room(size_t body_bytes) {
+  const auto fits = [&] {
+    if (produced_ - consumed_ >= kSlots) return false;  // also if the number can't be
+    if (body_bytes <= kSlotBodyBytes) return true;
+    local_queue::Room with_body = room_;
+    with_body.add(body_bytes);
+    return with_body.used() - room_free_ <= kRoomBytes;
+  };
+  if (fits()) return true;
+  look_at_consumed();
+  return fits();
+}
+
+void LocalQueue::look_at_consumed() {
+  const uint64_t consumed = std::atomic_ref(queue_->consumed).load(std::memory_order_acquire);
+  if (consumed != consumed_ && produced_ - consumed < kSlots) room_free_ = room_used_[(consumed - 1) % kSlots];
+  consumed_ = consumed;
+}
+
 bool LocalQueue::receiver_sleeps() const {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (fences_) std::atomic_thread_fence(std::memory_order_seq_cst);
+  else std::atomic_signal_fence(std::memory_order_seq_cst);
   return receiver_state() == local_queue::kAsleep;
 }
 

@@ -15,8 +15,8 @@
 
 namespace uzip {
 
-/// Largest body that a queue carries. Above it the copies cost more than the way.
-inline constexpr size_t kQueueBodyBytes = 1024;
+/// Largest body that a queue carries. Longer ones are cheaper read from the sender's memory.
+inline constexpr size_t kQueueBodyBytes = 16 * 1024;
 /// Inboxes are looked through at each turn, so there are none where a host has more processes.
 inline constexpr int kMostQueues = 32;
 
@@ -29,6 +29,10 @@ struct InboxAddress {
 namespace local_queue {
 
 inline constexpr size_t kSlots = 16;
+/// Bodies up to here stand beside the stamp, others in the slot, long ones in the queue's room.
+inline constexpr size_t kShortBodyBytes = 40;
+inline constexpr size_t kSlotBodyBytes = 1024;
+inline constexpr size_t kRoomBytes = 64 * 1024;
 
 enum OwnerState : uint32_t {
   kAwake = 0,
@@ -36,23 +40,49 @@ enum OwnerState : uint32_t {
   kGone = 2,    ///< takes no messages any more
 };
 
-/// One message. `stamp` says which, and is written last.
+/// One message. `stamp` says which, and is written last. Who expects just this message knows it by its digest, and of a
+/// short one reads nothing but the first line; the header's lines then stay with the sender's core.
 struct alignas(64) Slot {
   uint64_t stamp;
   uint16_t kind;
   uint16_t header_bytes;
   uint16_t body_bytes;
   uint16_t reserved;
-  std::byte bytes[kMaxWireHeader + kQueueBodyBytes];
+  uint64_t digest;  ///< of the header
+  std::byte short_body[kShortBodyBytes];
+  alignas(64) std::byte header[kMaxWireHeader];
+  alignas(64) std::byte body[kSlotBodyBytes];
 };
+static_assert(offsetof(Slot, header) == 64);
 
 struct alignas(64) Queue {
   uint64_t consumed;  ///< messages that the receiver has taken
   Slot slots[kSlots];
+  alignas(64) std::byte room[kRoomBytes];  ///< long bodies, see Room
 };
+
+/// Where long bodies stand in a queue's room: one behind the other, none across its end. Both ends come to the same
+/// places from the lengths, so that none has to be told, or checked.
+class Room {
+ public:
+  /// The next body's place; what is behind it counts as used.
+  size_t add(size_t bytes) {
+    if (used_ % kRoomBytes + bytes > kRoomBytes) used_ += kRoomBytes - used_ % kRoomBytes;
+    const size_t place = used_ % kRoomBytes;
+    used_ += (bytes + 63) / 64 * 64;
+    return place;
+  }
+  /// Bytes that were ever used.
+  uint64_t used() const { return used_; }
+
+ private:
+  uint64_t used_ = 0;
+};
+static_assert(kQueueBodyBytes <= kRoomBytes && kRoomBytes % 64 == 0);
 
 struct alignas(4096) Inbox {
   MemoryToken token;           ///< of the owner
+  uint32_t uses_barriers;      ///< 1: before it sleeps, the owner makes all its senders' stores seen (membarrier(2))
   alignas(64) uint32_t state;  ///< what the owner does: an OwnerState
 
   /// The queues follow.
@@ -77,15 +107,16 @@ class Mapping {
 
 }  // namespace local_queue
 
-/// A message in this process's own memory, with lengths that have been checked.
+/// A message with lengths that have been checked. Its header is in this process's own memory; its body is where its
+/// sender can still write, so it is to be copied once, before anything is made of it.
 struct QueuedMessage {
   WireKind kind = WireKind::kMessage;
   size_t header_bytes = 0;
   size_t body_bytes = 0;
-  std::byte bytes[kMaxWireHeader + kQueueBodyBytes];
+  std::byte* body = nullptr;  ///< valid until LocalInbox::release()
+  std::byte header_memory[kMaxWireHeader];
 
-  std::span<const std::byte> header() const { return {bytes, header_bytes}; }
-  std::byte* body() { return bytes + header_bytes; }
+  std::span<const std::byte> header() const { return {header_memory, header_bytes}; }
 };
 
 /// The receiving end: the queues from all processes of this host to this one.
@@ -103,23 +134,35 @@ class LocalInbox {
   void close_file();
 
   enum class Taken : uint8_t { kNothing, kMessage, kDamaged };
-  /// Takes the next message of a queue. After a damaged one, which is told once, there is nothing more.
+  /// Takes the next message of a queue; release() is to follow. After a damaged one, which is told once, there is
+  /// nothing more.
   Taken take(uint32_t queue, QueuedMessage* message);
+  /// The message that was taken last is not needed any more.
+  void release(uint32_t queue);
+  /// Takes the next message if it is this one: its header what `prefix` and `head` hold together, its body as long as
+  /// `body`, which it is copied into.
+  bool take_expected(uint32_t queue, std::span<const std::byte> prefix, std::span<const std::byte> head,
+                     std::span<std::byte> body);
 
   /// Announces that this process is about to sleep; false if there is something to take.
   bool fall_asleep();
   void wake_up();
 
  private:
+  /// What is known of a queue from one message to the next.
+  struct Reader {
+    uint64_t next = 0;  ///< number of the next message
+    local_queue::Room room;
+    bool damaged = false;
+  };
+
   void tell(local_queue::OwnerState state);
+  bool has_message(uint32_t queue) const;
 
   local_queue::Mapping mapping_;
   int descriptor_ = -1;
   uint32_t queues_ = 0;
-  bool has_message(uint32_t queue) const;
-
-  uint64_t next_[kMostQueues] = {};  ///< number of the next message of each queue
-  bool damaged_[kMostQueues] = {};
+  Reader readers_[kMostQueues];
 };
 
 /// The sending end: one queue in the inbox of another process.
@@ -140,11 +183,17 @@ class LocalQueue {
 
  private:
   uint32_t receiver_state() const;
+  bool has_room(size_t body_bytes);
+  void look_at_consumed();
 
   local_queue::Mapping mapping_;
   local_queue::Queue* queue_ = nullptr;
+  bool fences_ = true;     ///< has to make its own stores seen before it looks whether the receiver sleeps
   uint64_t produced_ = 0;
   uint64_t consumed_ = 0;  ///< as last seen
+  local_queue::Room room_;
+  uint64_t room_used_[local_queue::kSlots] = {};  ///< of the room, up to the message in each slot
+  uint64_t room_free_ = 0;                        ///< the same, up to the last message that was consumed
 };
 
 }  // namespace uzip

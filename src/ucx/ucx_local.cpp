@@ -9,9 +9,6 @@
 namespace uzip {
 namespace {
 
-// Messages that are taken from one queue before the next one is looked at.
-constexpr int kMostInARow = 4;
-
 }  // namespace
 
 void UcxTransport::make_inbox() {
@@ -30,6 +27,7 @@ void UcxTransport::open_queues() {
       std::find_if(here.begin(), here.end(), [&](Peer* peer) { return peer->index == rank_; }) -
       here.begin());
   if (peers_[static_cast<size_t>(rank_)].record.inbox.descriptor >= 0) queued_peers_ = here;
+  for (size_t i = 0; i < queued_peers_.size(); ++i) queued_peers_[i]->inbox_queue = static_cast<int>(i);
   for (Peer* peer : here) {
     if (peer->index != rank_) peer->queue.open(peer->record.memory, peer->record.inbox, mine);
   }
@@ -48,16 +46,27 @@ bool UcxTransport::push(Peer& peer, WireKind kind, std::span<const std::byte> pr
   return true;
 }
 
+// Not the first from a peer, after which more is to be done, and not past those that wait for their turn.
+bool UcxTransport::take_expected(int index, std::span<const std::byte> head, std::span<std::byte> body) {
+  Peer& peer = peers_[static_cast<size_t>(index)];
+  if (peer.inbox_queue < 0 || peer.failed || peer.order.at_start() || peer.order.anything_early()) return false;
+  const MessagePrefix prefix = {static_cast<uint32_t>(index), peer.order.next()};
+  if (!inbox_.take_expected(static_cast<uint32_t>(peer.inbox_queue), bytes_of(prefix), head, body)) return false;
+  (void)peer.order.place_of(prefix.sequence);  // the next one is expected from now on
+  return true;
+}
+
+// One message of each queue: what comes behind it may be for a call that is not made yet, and is better left where it is
+// than kept.
 bool UcxTransport::take_from_queues() {
   bool moved = false;
+  QueuedMessage message;
   for (uint32_t index = 0; index < queued_peers_.size(); ++index) {
-    QueuedMessage message;
-    for (int i = 0; i < kMostInARow; ++i) {
-      const LocalInbox::Taken taken = inbox_.take(index, &message);
-      if (taken == LocalInbox::Taken::kNothing) break;
-      moved = true;
-      take_queued(*queued_peers_[index], taken, message);
-    }
+    const LocalInbox::Taken taken = inbox_.take(index, &message);
+    if (taken == LocalInbox::Taken::kNothing) continue;
+    moved = true;
+    take_queued(*queued_peers_[index], taken, message);
+    if (taken == LocalInbox::Taken::kMessage) inbox_.release(index);
   }
   return moved;
 }
@@ -65,12 +74,12 @@ bool UcxTransport::take_from_queues() {
 void UcxTransport::take_queued(Peer& peer, LocalInbox::Taken taken, QueuedMessage& message) {
   if (peer.failed || closing_) return;
   uint32_t source = UINT32_MAX;  // each header begins with it
-  if (message.header_bytes >= sizeof source) std::memcpy(&source, message.bytes, sizeof source);
+  if (message.header_bytes >= sizeof source) std::memcpy(&source, message.header_memory, sizeof source);
   if (taken == LocalInbox::Taken::kDamaged || source != static_cast<uint32_t>(peer.index)) {
     mark_failed(peer, error(UZIP_ERR_CORRUPT, "process %d wrote nonsense into its queue in shared memory", peer.index));
     return;
   }
-  (void)dispatch(message.kind, message.header(), message.body(), message.body_bytes, 0);
+  (void)dispatch(message.kind, message.header(), message.body, message.body_bytes, 0);
 }
 
 }  // namespace uzip

@@ -235,7 +235,7 @@ Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
   Peer& peer = peers_[static_cast<size_t>(index)];
   if (peer.failed) return peer.failure;
   if (index == rank_) return send_to_self(head, body, completion);
-  if (peer.offers && body.size() >= kPeerReadThreshold) {
+  if (peer.offers && body.size() >= (peer.queue.is_open() ? kQueueBodyBytes + 1 : kPeerReadThreshold)) {
     return send_offer(peer, head, body, completion);
   }
 

@@ -58,6 +58,7 @@ class UcxTransport final : public Transport {
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
                            Completion* completion) override;
   void discard(Incoming& message) override;
+  bool take_expected(int peer, std::span<const std::byte> head, std::span<std::byte> body) override;
   bool progress() override;
   void wait(std::chrono::milliseconds limit) override;
   bool flushed() override;
@@ -78,6 +79,7 @@ class UcxTransport final : public Transport {
     uint32_t next_send = 0;  ///< number of the next message to it
     ArrivalOrder order;      ///< of the messages from it
     LocalQueue queue;        ///< to it
+    int inbox_queue = -1;    ///< number of its queue in the inbox; -1: it has none
   };
 
   UcxTransport(int rank, int size);

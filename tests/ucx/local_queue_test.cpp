@@ -56,7 +56,7 @@ TEST_F(LocalQueueTest, MessagesComeInOrderAndUnchanged) {
   size_t taken = 0;
   for (int lap = 0; lap < 20; ++lap) {
     for (size_t i = 0; i < 1 + static_cast<size_t>(lap) % kSlots; ++i, ++sent) {
-      ASSERT_TRUE(push(sent % (kMaxHeadBytes + 1), sent * 131 % (kQueueBodyBytes + 1), sent));
+      ASSERT_TRUE(push(sent % (kMaxHeadBytes + 1), sent * 131 % (3 * local_queue::kSlotBodyBytes), sent));
     }
     EXPECT_FALSE(queue.drained());
     for (; taken < sent; ++taken) {
@@ -64,10 +64,11 @@ TEST_F(LocalQueueTest, MessagesComeInOrderAndUnchanged) {
       std::vector<std::byte> expected = some_bytes(8, taken);
       for (std::byte b : some_bytes(taken % (kMaxHeadBytes + 1), taken + 1)) expected.push_back(b);
       ASSERT_EQ(message.header_bytes, expected.size());
-      ASSERT_EQ(std::memcmp(message.bytes, expected.data(), expected.size()), 0);
-      const auto body = some_bytes(taken * 131 % (kQueueBodyBytes + 1), taken + 2);
+      ASSERT_EQ(std::memcmp(message.header_memory, expected.data(), expected.size()), 0);
+      const auto body = some_bytes(taken * 131 % (3 * local_queue::kSlotBodyBytes), taken + 2);
       ASSERT_EQ(message.body_bytes, body.size());
-      ASSERT_EQ(std::memcmp(message.body(), body.data(), body.size()), 0);
+      ASSERT_EQ(std::memcmp(message.body, body.data(), body.size()), 0);
+      inbox.release(1);
     }
     EXPECT_EQ(inbox.take(1, &message), Taken::kNothing);
     EXPECT_TRUE(queue.drained());
@@ -83,8 +84,52 @@ TEST_F(LocalQueueTest, RefusesWhatDoesNotFit) {
   for (size_t i = 1; i < kSlots; ++i) EXPECT_TRUE(push(1, 1));
   EXPECT_FALSE(push(1, 1));
   ASSERT_EQ(inbox.take(1, &message), Taken::kMessage);
+  EXPECT_FALSE(push(1, 1)) << "its body is still looked at";
+  inbox.release(1);
   EXPECT_TRUE(push(1, 1));
   EXPECT_FALSE(push(1, 1));
+}
+
+// Long bodies share the queue's room, and keep it until they are released.
+TEST_F(LocalQueueTest, LongBodiesHaveRoomForAFew) {
+  size_t fit = 0;
+  while (push(8, kQueueBodyBytes, fit)) ++fit;
+  EXPECT_EQ(fit, local_queue::kRoomBytes / kQueueBodyBytes);
+  EXPECT_TRUE(push(8, local_queue::kSlotBodyBytes, fit)) << "in its slot";
+  for (size_t i = 0; i < fit; ++i) {
+    ASSERT_EQ(inbox.take(1, &message), Taken::kMessage);
+    EXPECT_FALSE(push(8, kQueueBodyBytes));
+    const auto body = some_bytes(kQueueBodyBytes, i + 2);
+    ASSERT_EQ(message.body_bytes, body.size());
+    ASSERT_EQ(std::memcmp(message.body, body.data(), body.size()), 0);
+    inbox.release(1);
+    EXPECT_TRUE(push(8, kQueueBodyBytes, fit + 1 + i));
+  }
+}
+
+TEST_F(LocalQueueTest, TakesWhatIsExpectedAndNothingElse) {
+  const auto prefix = some_bytes(8, 5), head = some_bytes(88, 6), sent = some_bytes(40, 7);
+  std::vector<std::byte> body(40);
+  const auto take = [&](const auto& p, const auto& h, std::span<std::byte> b) { return inbox.take_expected(1, p, h, b); };
+  EXPECT_FALSE(take(prefix, head, body)) << "nothing is there";
+  ASSERT_TRUE(queue.push(WireKind::kMessage, prefix, head, sent));
+  EXPECT_FALSE(take(some_bytes(8, 6), head, body));
+  EXPECT_FALSE(take(prefix, some_bytes(88, 7), body));
+  EXPECT_FALSE(take(prefix, some_bytes(80, 6), body));
+  EXPECT_FALSE(take(prefix, head, std::span(body).first(39)));
+  EXPECT_EQ(body, std::vector<std::byte>(40)) << "nothing was written";
+  EXPECT_TRUE(take(prefix, head, body));
+  EXPECT_EQ(body, sent);
+  EXPECT_FALSE(take(prefix, head, body)) << "once";
+  ASSERT_TRUE(queue.push(WireKind::kOffer, prefix, head, sent));
+  EXPECT_FALSE(take(prefix, head, body)) << "another kind";
+  EXPECT_EQ(inbox.take(1, &message), Taken::kMessage);
+  EXPECT_TRUE(queue.push(WireKind::kMessage, prefix, head, some_bytes(kQueueBodyBytes, 8)));
+  inbox.release(1);
+  body.resize(kQueueBodyBytes);
+  EXPECT_TRUE(take(prefix, head, body));
+  EXPECT_EQ(body, some_bytes(kQueueBodyBytes, 8));
+  EXPECT_TRUE(queue.drained());
 }
 
 TEST_F(LocalQueueTest, FallsAsleepOnlyWhenThereIsNothing) {
@@ -197,11 +242,12 @@ TEST(LocalQueue, TwoProcesses) {
     ASSERT_EQ(message.kind, WireKind::kReply);
     size_t number = 0;
     ASSERT_EQ(message.header_bytes, sizeof number);
-    std::memcpy(&number, message.bytes, sizeof number);
+    std::memcpy(&number, message.header_memory, sizeof number);
     ASSERT_EQ(number, i);
     const auto body = some_bytes(i % 97, i);
     ASSERT_EQ(message.body_bytes, body.size());
-    ASSERT_EQ(std::memcmp(message.body(), body.data(), body.size()), 0);
+    ASSERT_EQ(std::memcmp(message.body, body.data(), body.size()), 0);
+    inbox.release(0);
     ++i;
   }
   int status = 0;

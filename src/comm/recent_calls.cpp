@@ -1,0 +1,58 @@
+#include "comm/recent_calls.hpp"
+
+#include "comm/coll_buffers.hpp"
+
+namespace uzip {
+namespace {
+
+bool asks_for_nothing(const uzip_options_t& options) {
+  return options.struct_size == sizeof options && !options.algorithm && !options.codec && !options.chunk_bytes &&
+         options.split_send == -1 && !options.stream;
+}
+
+/// Nothing in it asks for more than buffers, a count, a type and an operation.
+bool is_plain(const uzip_coll_args_t& user) {
+  return user.struct_size == sizeof user && (!user.options || asks_for_nothing(*user.options)) &&
+         (!user.info || user.info->struct_size == sizeof *user.info);
+}
+
+bool is_in_place(const uzip_coll_args_t& user) { return user.src == UZIP_IN_PLACE || user.src == user.dst; }
+
+bool are_buffers(const uzip_coll_args_t& user) {
+  return user.src && user.dst && user.dst != UZIP_IN_PLACE;
+}
+
+}  // namespace
+
+void RecentCalls::keep(const uzip_coll_args_t& user, const CollArgs& args, const std::shared_ptr<PreparedPlan>& plan) {
+  // In place only where that is one buffer instead of two, and not a part of it.
+  const bool simple = args.kind == CallKind::kAllreduce || !(args.in_place || args.result_moves || is_in_place(user));
+  if (!plan->direct || args.kind == CallKind::kBarrier || !is_plain(user) || !simple || args.user_op || args.device >= 0 ||
+      args.stream || find(user))
+    return;
+  calls_[next_] = {user, args, plan};
+  next_ = (next_ + 1) % calls_.size();
+}
+
+const RecentCalls::Call* RecentCalls::find(const uzip_coll_args_t& user) const {
+  if (!is_plain(user) || !are_buffers(user)) return nullptr;
+  for (const Call& call : calls_) {
+    if (!call.plan || call.user.count != user.count || call.user.coll != user.coll || call.user.dtype != user.dtype ||
+        call.user.op != user.op)
+      continue;
+    if (is_in_place(user) != call.args.in_place) continue;
+    if (!call.args.in_place && overlap(user.src, call.args.src_bytes, user.dst, call.args.dst_bytes)) continue;
+    return &call;
+  }
+  return nullptr;
+}
+
+CollArgs RecentCalls::with_buffers_of(const uzip_coll_args_t& user, const Call& call) {
+  CollArgs args = call.args;
+  args.dst = static_cast<std::byte*>(user.dst);
+  args.src = call.args.in_place ? args.dst : static_cast<const std::byte*>(user.src);
+  args.info = user.info;
+  return args;
+}
+
+}  // namespace uzip
