@@ -156,12 +156,13 @@ inline PeerGroup* make_group(const Settings& settings) {
   PeerOptions options{};
   options.rank = own_rank;
   options.ranks = rank_count;
-  options.most_bytes = settings.number("memory", 164) * 1000 * 1000;
+  options.most_bytes = settings.number("memory", 202) * 1000 * 1000;
   options.deadline_ns = 5'000'000'000;
   options.blocks = static_cast<unsigned>(settings.number("blocks", 0));
   options.depth = static_cast<unsigned>(settings.number("depth", 0));
   options.least_piece = settings.number("piece", 0) << 10;
   options.most_stored = static_cast<uint64_t>(settings.number("stored", 0)) << 10;
+  options.most_coded_here = static_cast<uint64_t>(settings.number("fused", 0)) << 10;
   options.most_piece = settings.number("most", 0) << 10;
   PeerGroup* group = nullptr;
   check(api->peers()->create(&options, &group, &shared->handles[own_rank]), "group");

@@ -17,8 +17,14 @@ constexpr double kKernelSeconds = 60;
 /// Memory of a communicator's GPU, unless UZIP_GPU_PEER_MEMORY says another: room for six pieces of an all-reduce on
 /// their way. With less of it large calls between two GPUs take up to 1.2 times as long.
 constexpr size_t kDefaultMemory = size_t{384} << 20;
-/// What a rank sends another of a call must have so many bytes before coding it is faster. Measured on two H200.
-constexpr size_t kCodedBytes = size_t{128} << 20;
+
+/// What a rank sends another of a call must have so many bytes before coding it is faster. Measured on two H200;
+/// for more ranks what was right for coding by pieces.
+size_t least_coded_bytes(CallKind kind, int ranks) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  if (ranks > 2) return 128 * kMiB;
+  return (kind == CallKind::kReduceScatter ? 16 : 4) * kMiB;
+}
 
 /// Calls at work at a time; the plugin can count 256.
 constexpr size_t kMostAtWork = 128;
@@ -149,7 +155,7 @@ GpuPeers::Way GpuPeers::way_of(const Plan& plan) const {
   if (shape.options.codec.codec) return {plan.codec, plan.level};
   const size_t ranks = static_cast<size_t>(size_);
   const size_t piece = shape.count / (shape.kind == CallKind::kAllreduce ? ranks : 1) * datatype_size(shape.type);
-  if (!is_float(shape.type) || piece < kCodedBytes) return {};
+  if (!is_float(shape.type) || piece < least_coded_bytes(shape.kind, size_)) return {};
   return {find_codec("lev"), CodecLevel::kFastest};
 }
 

@@ -61,6 +61,10 @@ UZIP_DEVICE void store_bulk(void* global, const void* shared, uint32_t bytes) {
                : "memory");
 }
 UZIP_DEVICE void commit_bulk_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/// By one thread, before loads of what it has seen that others wrote.
+UZIP_DEVICE void take_over() { asm volatile("fence.proxy.async;" ::: "memory"); }
+/// By the group that stored: all of it can be seen.
+UZIP_DEVICE void wait_bulk_stored() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 /// By the group that stored: shared memory has been read.
 UZIP_DEVICE void wait_bulk_stores() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
@@ -81,6 +85,8 @@ UZIP_DEVICE void store_bulk(void* global, const void* shared, uint32_t bytes) {
   copy_by_group(global, shared, bytes);
 }
 UZIP_DEVICE void commit_bulk_stores() {}
+UZIP_DEVICE void take_over() {}
+UZIP_DEVICE void wait_bulk_stored() { sync_group(); }
 UZIP_DEVICE void wait_bulk_stores() {}
 #endif
 

@@ -19,6 +19,14 @@ struct EncodeShared {
   uint64_t found[kGroups];
 };
 
+template <class Format, bool kWhole>
+UZIP_DEVICE TileEncoder<Format, kWhole> encoder_of(const EncodeArgs& args, uint32_t tile) {
+  const uint64_t begin = static_cast<uint64_t>(tile) << kTileLog2;
+  const uint64_t left = args.begin.count - begin;
+  return {args.src + begin * Format::kSize,
+          left < kTileValues ? static_cast<unsigned>(left) : kTileValues};
+}
+
 /// Reads, plans and codes a tile into slot `index`. All threads call `announce`, after a barrier and
 /// before another.
 template <class Format, bool kWhole, class Announce>
@@ -27,7 +35,7 @@ UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& 
                                   const Announce& announce) {
   EncodeWork& work = shared.work;
   TileSlot<Format>& slot = shared.slots[index];
-  TileEncoder<Format, kWhole> encoder(args, tile);
+  auto encoder = encoder_of<Format, kWhole>(args, tile);
   const auto publish = [&](bool constant) {
     return [&args, epoch, tile, constant](unsigned coded_bytes) {
       if (thread_index() == 0)
@@ -36,7 +44,11 @@ UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& 
     };
   };
   uint32_t* const bins = work.bins[index];
-  if (!encoder.read(bins, &work.samples)) {
+  uint8_t* const plain =
+      kKeepsPlain<Format> || args.fixed_plain == 0
+          ? nullptr
+          : args.plain + static_cast<uint64_t>(tile) * Format::plain_bytes(kTileValues);
+  if (!encoder.read(bins, &work.samples, plain)) {
     announce();
     const CodedTile coded = encoder.code_constant(slot, publish(true));
     sync();
@@ -62,7 +74,7 @@ UZIP_DEVICE_CALL CodedTile encode_odd_tile(const EncodeArgs& args, EncodeShared<
 }
 template <class Format>
 UZIP_DEVICE_CALL void copy_odd_plain(const EncodeArgs& args, uint32_t tile, uint8_t* plain) {
-  TileEncoder<Format, false>(args, tile).copy_plain(plain);
+  encoder_of<Format, false>(args, tile).copy_plain(plain);
 }
 
 template <class Format>
@@ -101,6 +113,7 @@ class FrameEncoder {
     uint32_t tile = shared_.next;
     if (tile >= tiles_) return;
     CodedTile waiting{};
+    uint32_t waiting_tile = 0;
     unsigned turn = 0;
     for (; tile < tiles_; ++turn) {
       const unsigned index = turn % 2;
@@ -121,16 +134,17 @@ class FrameEncoder {
         coded = encode_odd_tile<Format>(args_, shared_, index, epoch_, tile);
       }
       // As late as the next tile allows: the place is known by now, so that nobody waits.
-      if (moves() && turn > 0) place(waiting, shared_.slots[index ^ 1]);
-      tile = shared_.next;
-      if (turn > 0) copy_left_out(waiting);
+      if (moves() && turn > 0) place(waiting_tile, waiting, shared_.slots[index ^ 1]);
+      if (turn > 0) copy_left_out(waiting_tile, waiting);
       waiting = coded;
+      waiting_tile = tile;
+      tile = shared_.next;
       hand_over();
       if (moves()) wait_bulk_stores();
     }
     sync();
-    if (moves()) place(waiting, shared_.slots[turn % 2 ^ 1]);
-    copy_left_out(waiting);
+    if (moves()) place(waiting_tile, waiting, shared_.slots[turn % 2 ^ 1]);
+    copy_left_out(waiting_tile, waiting);
     if (moves()) wait_bulk_stores();
   }
 
@@ -144,13 +158,13 @@ class FrameEncoder {
   }
 
   /// Has a coded tile written to where it belongs; by one group.
-  UZIP_DEVICE void place(const CodedTile& coded, const TileSlot<Format>& slot) const {
+  UZIP_DEVICE void place(uint32_t tile, const CodedTile& coded, const TileSlot<Format>& slot) const {
     const bool fixed = args_.fixed_plain != 0;
     const uint64_t before =
-        sums_before(args_.words, epoch_, tiles_, coded.tile,
+        sums_before(args_.words, epoch_, tiles_, tile,
                     own_sums(args_, coded.constant, coded.coded_bytes));
     const uint64_t units = before & kUnitMask;
-    const uint64_t plains = fixed ? coded.tile : before >> kUnitBits;
+    const uint64_t plains = fixed ? tile : before >> kUnitBits;
     const unsigned plain_bytes =
         coded.constant && !fixed ? 0 : Format::plain_bytes(coded.values);
     store_bulk(args_.coded + lev_first_block(tiles_) + units * 16, slot.image, coded.coded_bytes);
@@ -159,23 +173,23 @@ class FrameEncoder {
     commit_bulk_stores();
     if (lane_index() != 0) return;
     if constexpr (!kKeepsPlain<Format>) shared_.plains = plains;
-    reinterpret_cast<uint2*>(args_.coded + sizeof(LevHead))[coded.tile] =
+    reinterpret_cast<uint2*>(args_.coded + sizeof(LevHead))[tile] =
         make_uint2(plain_bytes, coded.coded_bytes);
-    if (coded.tile + 1 == tiles_)
+    if (tile + 1 == tiles_)
       write_heads(plains * kPlainStride + plain_bytes,
                   lev_first_block(tiles_) + units * 16 + coded.coded_bytes);
   }
 
   /// Copies the plain bytes of a tile that is placed if that was not done before.
-  UZIP_DEVICE void copy_left_out(const CodedTile& coded) const {
+  UZIP_DEVICE void copy_left_out(uint32_t tile, const CodedTile& coded) const {
     if constexpr (!kKeepsPlain<Format>) {
       sync();  // the place is known
       if (coded.constant || args_.fixed_plain != 0) return;
       uint8_t* const plain = args_.plain + shared_.plains * kPlainStride;
-      if (is_whole(coded.tile))
-        TileEncoder<Format, true>(args_, coded.tile).copy_plain(plain);
+      if (is_whole(tile))
+        encoder_of<Format, true>(args_, tile).copy_plain(plain);
       else
-        copy_odd_plain<Format>(args_, coded.tile, plain);
+        copy_odd_plain<Format>(args_, tile, plain);
     }
   }
 

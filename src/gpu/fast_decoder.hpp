@@ -35,8 +35,9 @@ struct FastMemory {
 enum class FastResult : uint32_t { kDone, kNotFast, kWrongEscapes };
 
 /// `kWhole`: the block has 8192 values, destination and operand are aligned, and the operation, if
-/// there is one, is a sum.
-template <class Format, int kType, bool kWhole>
+/// there is one, is a sum. `kPlainHere`: the plain bytes are in shared memory.
+template <class Format, int kType, bool kWhole,
+          bool kPlainHere = kWhole && kStagesPlain<Format>>
 class FastDecoder {
  public:
   static constexpr unsigned kSize = Format::kSize;
@@ -204,7 +205,7 @@ class FastDecoder {
     for (unsigned p = 0; p != Format::kLowerPlanes; ++p) {
       const auto* const at = reinterpret_cast<const uint2*>(
           lower + (kSize - 2 - p) * Format::plane_bytes(values()));
-      const uint2 v = kWhole && kStagesPlain<Format> ? *at : load_constant(at);
+      const uint2 v = kPlainHere ? *at : load_constant(at);
       planes.plane[p][0] = v.x;
       planes.plane[p][1] = v.y;
     }

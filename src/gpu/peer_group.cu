@@ -119,6 +119,9 @@ int PeerGroup::create(const PeerOptions& options, PeerHandle* own) {
   if (!words_.load()) return fail("GPU: the driver has no waiting for words of memory");
   const PluginApi& api = *uzip_gpu_plugin();
   if (api.current_device(&device_) != 0) return 1;
+  DeviceInfo info{};
+  if (api.describe_device(device_, &info) != 0) return 1;
+  processors_ = static_cast<unsigned>(info.processors);
   void* memory = nullptr;
   if (api.allocate(&memory, layout_.bytes()) != 0) return 1;
   region_ = static_cast<uint8_t*>(memory);
@@ -203,7 +206,8 @@ int PeerGroup::load_kernels() {
     decoding.fault = &faults().spare;
     if (api.decode(share_codec_, &decoding, nullptr) != 0) return 1;
   }
-  return load_pipeline_kernels() != 0 || load_small_kernels() != 0 || load_store_kernels() != 0;
+  return load_pipeline_kernels() != 0 || load_small_kernels() != 0 || load_store_kernels() != 0 ||
+         load_coded_kernels() != 0;
 }
 
 int PeerGroup::connect(const PeerHandle* handles) {
@@ -260,6 +264,24 @@ uint64_t PeerGroup::sent_elements(const PeerCall& call) const {
   }
 }
 
+/// Whether coded tiles are stored by one kernel rather than sent in pieces. As measured on two H200: the kernel is
+/// ahead until a rank's share is so large that pieces hide what they cost.
+bool PeerGroup::stores_coded(const PeerCall& call) const {
+  if (!is_coded_here(*this, call)) return false;
+  if (options_.most_coded_here > 0) return true;
+  constexpr uint64_t kMiB = 1 << 20;
+  const uint64_t bytes = call.count * datatype_size(static_cast<DataType>(call.type));
+  switch (call.coll) {
+    case PeerColl::kAllreduce:
+      return bytes / static_cast<uint64_t>(options_.ranks) < 192 * kMiB;
+    case PeerColl::kReduceScatter:
+    case PeerColl::kAllgather:
+      return bytes < 64 * kMiB;
+    default:
+      return bytes < 256 * kMiB;
+  }
+}
+
 int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
   if (broken_) return fail("GPU: the group of ranks has failed before");
   // The others begin a call that is refused here, too, and this rank would take it for its next one.
@@ -284,9 +306,10 @@ int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
   last_ticket_ = next;
   const uint64_t sent_before = wire_bytes;
   const DeviceGuard guard(device_);
-  const auto start_here = is_small(*this, call)           ? start_small
-                          : is_stored(*this, call) ? start_stores
-                                                   : start_pipeline;
+  const auto start_here = is_small(*this, call)        ? start_small
+                          : is_stored(*this, call)     ? start_stores
+                          : stores_coded(call)         ? start_coded
+                                                       : start_pipeline;
   // Calls come one after another, whatever streams they are on: so slots are given back in their
   // order, and free when a rank goes on to the next call.
   int failed = check(UZIP_GPU_RUNTIME(StreamWaitEvent)(stream, last_call_, 0), "order of calls");
@@ -308,6 +331,7 @@ CallEnd PeerGroup::call_end(uint64_t ticket) {
   end.ticket = ticket;
   end.done = &words.done;
   end.fault = &words.fault;
+  end.reason = &words.given_up;
   end.counter = counters_ + ticket % kMostTickets;
   end.rank = static_cast<uint32_t>(rank());
   end.ranks = static_cast<uint32_t>(ranks());

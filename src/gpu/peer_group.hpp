@@ -46,6 +46,9 @@ struct PeerLane {
   uint64_t tiles_sent = 0;  ///< by each thread block of a store kernel
   uint64_t tiles_taken = 0;
   uint64_t tiles_collected = 0;
+  uint64_t coded_sent = 0;  ///< slots of coded tiles
+  uint64_t coded_taken = 0;
+  uint64_t coded_collected = 0;
 };
 
 /// Few, because streams beyond eight share queues of the hardware with others, and wait for them
@@ -77,6 +80,7 @@ class PeerGroup {
   const PeerOptions& options() const { return options_; }
   const PeerLayout& layout() const { return layout_; }
   unsigned store_blocks() const { return store_blocks_; }
+  unsigned processors() const { return processors_; }  ///< of the device
   PeerLane& lane(int rank) { return lanes_[static_cast<size_t>(rank)]; }
   PeerStreams& streams() { return streams_; }
   Event begin() const { return begin_; }
@@ -95,9 +99,11 @@ class PeerGroup {
   uint64_t wire_bytes = 0;  ///< that left in all calls
   uint64_t shared = 0;      ///< frames in the shared outbox
   uint64_t tiles_shared = 0;
+  uint64_t coded_shared = 0;  ///< slots of coded tiles
 
  private:
   uint64_t sent_elements(const PeerCall& call) const;
+  bool stores_coded(const PeerCall& call) const;
   int create_streams();
   int load_kernels();
   int open_peer(int rank, const PeerHandle& handle);
@@ -107,6 +113,7 @@ class PeerGroup {
   unsigned store_blocks_ = kStoreBlocks;  ///< as many as all ranks allow
   WordOperations words_;
   int device_ = 0;
+  unsigned processors_ = 1;
   uint8_t* region_ = nullptr;
   std::vector<PeerLane> lanes_;
   PeerStreams streams_;
@@ -127,13 +134,16 @@ class PeerGroup {
 int start_pipeline(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket);
 int start_small(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket);
 int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket);
+int start_coded(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket);
 /// Which of them. The same on all ranks.
 bool is_small(const PeerGroup& group, const PeerCall& call);
 bool is_stored(const PeerGroup& group, const PeerCall& call);
+bool is_coded_here(const PeerGroup& group, const PeerCall& call);
 /// See PeerGroup::load_kernels().
 int load_pipeline_kernels();
 int load_small_kernels();
 int load_store_kernels();
+int load_coded_kernels();
 
 /// The second table of the plugin.
 const PeerApi* peer_api();

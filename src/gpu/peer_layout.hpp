@@ -38,6 +38,11 @@ inline constexpr unsigned kStoreBlocks = 128;
 inline constexpr unsigned kStoreDepth = 4;
 inline constexpr uint64_t kMostStoreTile = 32 << 10;
 
+/// Slots of the kernel that codes and stores tiles, in rings between any two ranks as above: as large
+/// as what a tile of 16-bit values takes at most. Larger values take several.
+inline constexpr uint64_t kCodedSlotBytes = 16640;
+inline constexpr uint64_t kMostCodedSlots = 1024;
+
 /// Why calls have failed, in PeerFlags::given_up.
 enum PeerEnd : uint64_t {
   kGaveUp = 1,  ///< a rank's waiting has ended
@@ -79,6 +84,9 @@ class PeerLayout {
     const uint64_t tiles = others() * kPeerRings * kStoreBlocks * kStoreDepth;
     store_tile_ =
         std::bit_floor(std::clamp(most_bytes / 4 / tiles, kLeastStoreTile, kMostStoreTile));
+    // Another one for coded tiles.
+    coded_slots_ = std::bit_floor(std::clamp<uint64_t>(
+        most_bytes / 4 / (others() * kPeerRings * kCodedSlotBytes), 2, kMostCodedSlots));
     const uint64_t fixed = slots_at();
     most_bytes = most_bytes / kGranularity * kGranularity;
     const uint64_t room = most_bytes > fixed ? most_bytes - fixed : 0;
@@ -111,6 +119,17 @@ class PeerLayout {
   }
   uint64_t store_credit_at(PeerRing ring, int owner, int from) const {
     return store_ready_at(ring, owner, from) + store_places() * sizeof(uint64_t);
+  }
+  /// The slots of a ring of coded tiles, and the words beside them.
+  uint64_t coded_slots() const { return coded_slots_; }
+  uint64_t coded_at(PeerRing ring, int owner, int from) const {
+    return coded_rings_at() + coded_place(ring, owner, from) * kCodedSlotBytes;
+  }
+  uint64_t coded_ready_at(PeerRing ring, int owner, int from) const {
+    return coded_words_at() + coded_place(ring, owner, from) * sizeof(uint64_t);
+  }
+  uint64_t coded_credit_at(PeerRing ring, int owner, int from) const {
+    return coded_ready_at(ring, owner, from) + coded_places() * sizeof(uint64_t);
   }
   /// Slots of rank `owner` for piece `sequence` from or to another one.
   uint64_t inbox_at(int owner, int other, uint64_t sequence) const {
@@ -156,13 +175,20 @@ class PeerLayout {
     return kAlignment + others() * kSmallSlots * (2 * small_bytes());
   }
   uint64_t stores_at() const {
-    return (store_words_at() + 2 * store_places() * sizeof(uint64_t) + kAlignment - 1) /
-           kAlignment * kAlignment;
+    return aligned(store_words_at() + 2 * store_places() * sizeof(uint64_t));
   }
-  uint64_t slots_at() const { return stores_at() + store_places() * store_tile_; }
+  uint64_t coded_place(PeerRing ring, int owner, int from) const {
+    return (ring * others() + place_of(owner, from)) * coded_slots_;
+  }
+  uint64_t coded_places() const { return kPeerRings * others() * coded_slots_; }
+  uint64_t coded_words_at() const { return stores_at() + store_places() * store_tile_; }
+  uint64_t coded_rings_at() const { return aligned(coded_words_at() + 2 * coded_places() * sizeof(uint64_t)); }
+  uint64_t slots_at() const { return aligned(coded_rings_at() + coded_places() * kCodedSlotBytes); }
+  static uint64_t aligned(uint64_t at) { return (at + kAlignment - 1) / kAlignment * kAlignment; }
   int ranks_ = 0;
   unsigned depth_ = 0;
   uint64_t store_tile_ = 0;
+  uint64_t coded_slots_ = 0;
   uint64_t unit_ = 0;
 };
 

@@ -21,6 +21,9 @@ struct PeerOptions {
   /// From so many bytes of a rank's share on plain calls go by copy engines, not a store kernel; 0:
   /// chosen by the group.
   uint64_t most_stored;
+  /// Below so many bytes of a rank's share coded calls go by one kernel, not by pieces; 0: chosen by
+  /// the group.
+  uint64_t most_coded_here;
 };
 
 /// What the ranks of a group tell one another; no pointers for anyone but the plugin.

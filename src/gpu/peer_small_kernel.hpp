@@ -79,8 +79,8 @@ class SmallExchange {
 
   UZIP_DEVICE void run() {
     if (slots_are_free()) exchange();
-    const bool failed = sync_or(patience_.has_ended());
-    if (thread_index() == 0) end_call(args_.end, failed, [&] { give_back_slots(); });
+    const uint64_t failure = sync_or(patience_.has_ended()) ? uint64_t{kGaveUp} : 0;
+    if (thread_index() == 0) end_call(args_.end, failure, [&] { give_back_slots(); });
   }
 
  private:

@@ -26,6 +26,10 @@ UZIP_DEVICE uint4 load_flagged(const uint4* place) {
 UZIP_DEVICE void store_for_all(uint64_t* place, uint64_t value) {
   __hip_atomic_store(place, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
 }
+/// The same without order: for a word that says that something has been read.
+UZIP_DEVICE void store_word_for_others(uint64_t* place, uint64_t value) {
+  __hip_atomic_store(place, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
 /// What others wrote before a word with store_for_all() is seen after it.
 UZIP_DEVICE uint64_t load_from_others(const uint64_t* place) {
   return __hip_atomic_load(place, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
@@ -65,6 +69,10 @@ UZIP_DEVICE uint4 load_flagged(const uint4* place) {
 /// After all that this thread has written, for whoever sees the memory.
 UZIP_DEVICE void store_for_all(uint64_t* place, uint64_t value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(place), "l"(value) : "memory");
+}
+/// The same without order: for a word that says that something has been read.
+UZIP_DEVICE void store_word_for_others(uint64_t* place, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(place), "l"(value) : "memory");
 }
 /// What others wrote before a word with store_for_all() is seen after it.
 UZIP_DEVICE uint64_t load_from_others(const uint64_t* place) {
@@ -120,25 +128,29 @@ struct CallEnd {
   uint64_t ticket;
   uint64_t* done;  ///< in memory of the host
   uint64_t* fault;
+  uint64_t* reason;   ///< kDamaged, if another rank was the one that found that
   uint32_t* counter;  ///< of thread blocks that have ended; 0 before and after
   uint32_t rank;
   uint32_t ranks;
 };
 
-/// By one thread of each thread block when all others are done. `failed`: this block's waiting has
-/// ended; that is said to all ranks before anything that follows. The last block says that the call
-/// is done, and calls `announce` before if no rank has failed.
+/// By one thread of each thread block when all others are done. `failure`: 0, or a PeerEnd, which
+/// is said to all ranks before anything that follows. The last block says that the call is done,
+/// and calls `announce` before if no rank has failed; else there is a fault, this rank's own or
+/// kTimedOut, or a reason.
 template <class Announce>
-UZIP_DEVICE void end_call(const CallEnd& end, bool failed, const Announce& announce) {
-  if (failed)
-    for (unsigned rank = 0; rank < end.ranks; ++rank) store_for_all(end.given_up[rank], 1);
+UZIP_DEVICE void end_call(const CallEnd& end, uint64_t failure, const Announce& announce) {
+  if (failure != 0)
+    for (unsigned rank = 0; rank < end.ranks; ++rank) store_for_all(end.given_up[rank], failure);
   fence_for_all();
   if (atomic_add(end.counter, 1) + 1 != grid_size()) return;
   *end.counter = 0;
-  if (load_from_others(end.given_up[end.rank]) != 0)
-    store_for_all(end.fault, kTimedOut);
-  else
+  const uint64_t reason = load_from_others(end.given_up[end.rank]);
+  if (reason == 0)
     announce();
+  else if (load_from_others(end.fault) == 0)
+    store_for_all(reason == kDamaged ? end.reason : end.fault,
+                  reason == kDamaged ? uint64_t{kDamaged} : kTimedOut);
   store_for_all(end.done, end.ticket);
 }
 

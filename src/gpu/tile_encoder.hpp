@@ -1,9 +1,8 @@
 // Codes a tile of 8192 values in shared memory: splits them into byte planes, samples them, and
-// builds the tile's coded and plain bytes there. Used by the encode kernel, which knows where they
-// belong.
+// builds the tile's coded and plain bytes there. Used by the encode kernel, and by the kernel that
+// stores tiles into other ranks' memory, which know where they belong.
 #pragma once
 
-#include "gpu/codec_args.hpp"
 #include "gpu/field_coder.hpp"
 
 namespace uzip::gpu {
@@ -22,7 +21,6 @@ struct TileSlot {
 
 /// What is known of a coded tile.
 struct CodedTile {
-  uint32_t tile;
   uint32_t values;
   uint32_t coded_bytes;
   bool constant;
@@ -34,21 +32,14 @@ class TileEncoder {
  public:
   static constexpr unsigned kSize = Format::kSize;
 
-  UZIP_DEVICE TileEncoder(const EncodeArgs& args, uint32_t tile)
-      : args_(args), tile_(tile), first_value_(first_value(thread_index(), 0)) {
-    const uint64_t begin = static_cast<uint64_t>(tile) << kTileLog2;
-    const uint64_t left = args.begin.count - begin;
-    values_ = left < kTileValues ? static_cast<unsigned>(left) : kTileValues;
-    src_ = args.src + begin * kSize;
-  }
+  /// The tile's values.
+  UZIP_DEVICE TileEncoder(const uint8_t* src, unsigned values)
+      : first_value_(first_value(thread_index(), 0)), src_(src), values_(values) {}
 
-  /// Reads the tile, and counts some of its fields; ends with a barrier. Plain bytes go where they
-  /// belong, if that is known and they are not kept. False: all values are the same.
-  UZIP_DEVICE bool read(uint32_t* bins, uint32_t* samples) {
+  /// Reads the tile, and counts some of its fields; ends with a barrier. Plain bytes that are not
+  /// kept go to `plain`, unless it is null. False: all values are the same.
+  UZIP_DEVICE bool read(uint32_t* bins, uint32_t* samples, uint8_t* plain) {
     first_ = load_first();
-    uint8_t* const plain = kKeepsPlain<Format> || args_.fixed_plain == 0
-                               ? nullptr
-                               : args_.plain + static_cast<uint64_t>(tile_) * kStride;
     bool differs = false;
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i) {
@@ -95,7 +86,7 @@ class TileEncoder {
     FieldCoder<Format, kWhole> coder(fields_, first_value_, values_, slot.image, work);
     const auto load_field = [this](unsigned index) { return this->load_field(index); };
     const unsigned bytes = coder.code(plan, load_field, publish);
-    return {tile_, values(), bytes, false};
+    return {values(), bytes, false};
   }
 
   template <class Publish>
@@ -111,7 +102,7 @@ class TileEncoder {
       if (w == 3) word = static_cast<uint32_t>(first_ >> 32);
       reinterpret_cast<uint32_t*>(slot.image)[w] = word;
     }
-    return {tile_, values(), kBytes, true};
+    return {values(), kBytes, true};
   }
 
   /// Reads a tile once more, for its plain bytes.
@@ -125,8 +116,6 @@ class TileEncoder {
   }
 
  private:
-  static constexpr unsigned kStride = Format::plain_bytes(kTileValues);
-
   UZIP_DEVICE unsigned values() const { return kWhole ? kTileValues : values_; }
   UZIP_DEVICE unsigned first_value_of(unsigned segment) const {
     return first_value_ + segment * (kGroupLanes * kSegmentValues);
@@ -222,8 +211,6 @@ class TileEncoder {
     return field >> Format::kFieldShift;
   }
 
-  const EncodeArgs& args_;
-  uint32_t tile_;
   unsigned first_value_;  ///< of this thread, in the tile
   const uint8_t* src_;
   unsigned values_;

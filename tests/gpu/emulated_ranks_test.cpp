@@ -1,5 +1,5 @@
-// The kernels between ranks, run thread by thread on the CPU, for all ranks at a time or for some of
-// them: what they compute, and that a rank that comes too late never takes wrong bytes for right
+// The kernels between ranks, run thread by thread on the CPU, for all ranks at a time or for some
+// of them: what they compute, and that a rank that comes too late never takes wrong bytes for right
 // ones. Needs no GPU.
 #include "gpu/emulator.hpp"
 
@@ -24,6 +24,7 @@ struct RankWords {
   uint64_t given_up = 0;
   uint64_t done = 0;
   uint64_t fault = 0;
+  uint64_t reason = 0;
   uint32_t counter = 0;
 };
 
@@ -35,6 +36,7 @@ class EmulatedRanks : public ::testing::Test {
     end.ticket = ticket;
     end.done = &words_[rank].done;
     end.fault = &words_[rank].fault;
+    end.reason = &words_[rank].reason;
     end.counter = &words_[rank].counter;
     end.rank = rank;
     end.ranks = kRanks;
@@ -51,7 +53,8 @@ class EmulatedRanks : public ::testing::Test {
     const auto a = input_of(0, count);
     const auto b = input_of(1, count);
     std::vector<uint8_t> result(a.size());
-    reduce(UZIP_SUM, UZIP_BF16, result.data(), std::vector<const void*>{a.data(), b.data()}, count, 0);
+    reduce(UZIP_SUM, UZIP_BF16, result.data(), std::vector<const void*>{a.data(), b.data()}, count,
+           0);
     return result;
   }
 
@@ -105,7 +108,7 @@ class EmulatedStores : public EmulatedRanks {
     });
   }
 
-  Ring pair_[kRanks];   ///< by the rank that sends
+  Ring pair_[kRanks];  ///< by the rank that sends
   Ring share_[kRanks];
 };
 
@@ -121,8 +124,8 @@ TEST_F(EmulatedStores, GiveTheBitsOfReduce) {
 }
 
 TEST_F(EmulatedStores, ALateRankGetsAnError) {
-  // So many tiles that a rank alone can't send all of them, and two calls, of which the second works
-  // on what the first has left.
+  // So many tiles that a rank alone can't send all of them, and two calls, of which the second
+  // works on what the first has left.
   const size_t count = 20000;
   std::vector<uint8_t> data[kRanks] = {input_of(0, count), input_of(1, count)};
   for (const uint64_t ticket : {1, 2}) {

@@ -227,6 +227,7 @@ inline uint4 load_flagged(const uint4* place) {
   return *place;
 }
 inline void store_for_all(uint64_t* place, uint64_t value) { *place = value; }
+inline void store_word_for_others(uint64_t* place, uint64_t value) { *place = value; }
 inline uint64_t load_from_others(const uint64_t* place) { return load_shared_word(place); }
 inline uint4 load_fresh(const uint4* place) { return *place; }
 inline void fence_for_all() {}

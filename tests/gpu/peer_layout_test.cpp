@@ -29,6 +29,11 @@ std::vector<std::pair<uint64_t, uint64_t>> parts_of(const PeerLayout& layout, in
       for (const uint64_t at :
            {layout.store_ready_at(ring, owner, other), layout.store_credit_at(ring, owner, other)})
         parts.push_back({at, at + kTiles * sizeof(uint64_t)});
+      const uint64_t coded = layout.coded_at(ring, owner, other);
+      parts.push_back({coded, coded + layout.coded_slots() * kCodedSlotBytes});
+      for (const uint64_t at :
+           {layout.coded_ready_at(ring, owner, other), layout.coded_credit_at(ring, owner, other)})
+        parts.push_back({at, at + layout.coded_slots() * sizeof(uint64_t)});
     }
     for (unsigned i = 0; i < layout.depth(); ++i) {
       const uint64_t inbox = layout.inbox_at(owner, other, i);
@@ -61,7 +66,7 @@ TEST(PeerLayout, PartsNeitherOverlapNorLeaveTheRegion) {
         }
         ASSERT_LE(end, layout.bytes());
         // What one rank does not use would be missing to all.
-        ASSERT_GT(end + layout.slot_bytes(), layout.bytes());
+        ASSERT_GT(end + std::max<uint64_t>(layout.slot_bytes(), 2 << 20), layout.bytes());
         // Memory of another size is slow to copy to from other processes.
         ASSERT_EQ(layout.bytes() % (2 << 20), 0u);
       }
@@ -80,7 +85,7 @@ TEST(PeerLayout, LittleMemoryMakesFewSlotsThatAreNotTooSmall) {
   EXPECT_EQ(suitable_depth(2, uint64_t{384} << 20), 6u);
   EXPECT_EQ(suitable_depth(8, uint64_t{384} << 20), 4u);
   const PeerLayout layout(2, suitable_depth(2, kMemory), kMemory, kMemory);
-  EXPECT_GE(layout.inbox_bytes(), uint64_t{12} << 20);
+  EXPECT_GE(layout.slot_bytes(), uint64_t{20} << 20);
 }
 
 TEST(PeerLayout, TooLittleMemoryLeavesNoSlots) {

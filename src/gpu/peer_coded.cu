@@ -1,0 +1,225 @@
+// Calls by the kernel that codes and stores tiles, on the caller's stream.
+#include "gpu/peer_coded_kernel.hpp"
+#include "gpu/peer_group.hpp"
+
+#include "base/datatype.hpp"
+
+#include <algorithm>
+
+namespace uzip::gpu {
+namespace {
+
+/// Thread blocks on a processor, from which the registers of a thread follow.
+inline constexpr int kCodedBlocks = 4;
+
+template <int kType>
+__global__ void __launch_bounds__(kThreads, kCodedBlocks)
+    coded_kernel(const UZIP_KERNEL_ARGUMENT CodedArgs args) {
+  extern __shared__ uint4 memory[];
+  using Exchange = CodedExchange<kType>;
+  Exchange(args, *reinterpret_cast<typename Exchange::Shared*>(memory)).run();
+}
+
+struct CodedKernel {
+  Error (*launch)(const CodedArgs& args, unsigned blocks, Stream stream);
+  Error (*occupancy)(int* blocks);
+  uint32_t slots;  ///< that a tile takes
+};
+
+template <int kType>
+CodedKernel make_kernel() {
+  using Exchange = CodedExchange<kType>;
+  constexpr unsigned kBytes = sizeof(typename Exchange::Shared);
+  return {[](const CodedArgs& args, unsigned blocks, Stream stream) {
+            coded_kernel<kType><<<blocks, kThreads, kBytes, stream>>>(args);
+            return take_error();
+          },
+          [](int* blocks) {
+            return blocks_per_processor(blocks, coded_kernel<kType>, kThreads, kBytes);
+          },
+          Exchange::kSlots};
+}
+
+/// Null: there is none. Values of eight bytes don't fit in shared memory.
+const CodedKernel* kernel_of(uint8_t type) {
+  switch (type) {
+#define UZIP_CASE(type)                                    \
+  case type: {                                             \
+    static const CodedKernel kernel = make_kernel<type>(); \
+    return &kernel;                                        \
+  }
+    UZIP_CASE(UZIP_FP16)
+    UZIP_CASE(UZIP_BF16)
+    UZIP_CASE(UZIP_FP32)
+    UZIP_CASE(UZIP_FP8_E4M3FN)
+    UZIP_CASE(UZIP_FP8_E5M2)
+#undef UZIP_CASE
+    default:
+      return nullptr;
+  }
+}
+
+bool scatters(PeerColl coll) {
+  return coll == PeerColl::kAllreduce || coll == PeerColl::kReduceScatter;
+}
+bool gathers(PeerColl coll) { return coll == PeerColl::kAllreduce || coll == PeerColl::kAllgather; }
+
+class CodedCall {
+ public:
+  CodedCall(PeerGroup& group, const PeerCall& call, const CodedKernel& kernel)
+      : group_(group),
+        call_(call),
+        kernel_(kernel),
+        element_(datatype_size(static_cast<DataType>(call.type))) {}
+
+  int start(Stream stream, uint64_t ticket) {
+    uint64_t most = 0;
+    for (int rank = 0; rank < group_.ranks(); ++rank) {
+      args_.chunks[rank] = chunk_of_rank(rank);
+      most = std::max(most, tiles(rank));
+    }
+    for (int rank = 0; rank < group_.ranks(); ++rank)
+      if (rank != group_.rank()) open_port(rank);
+    if (gathers(call_.coll)) advance(group_.coded_shared, tiles(group_.rank()));
+    describe_call();
+    args_.end = group_.call_end(ticket);
+    int each = 0;
+    UZIP_CHECK(kernel_.occupancy(&each), "a kernel between ranks");
+    // All of them are at work at a time, and others' waits end as long as a ring has more slots.
+    const uint64_t limits[] = {
+        static_cast<uint64_t>(each) * group_.processors(), most,
+        args_.slots / ((kCodedLag + 1) * kernel_.slots),
+        group_.options().blocks > 0 ? group_.options().blocks : ~uint64_t{0}};
+    const auto blocks =
+        static_cast<unsigned>(std::max<uint64_t>(1, *std::min_element(limits, limits + 4)));
+    args_.rounds = static_cast<uint32_t>((most + blocks - 1) / blocks);
+    return check(kernel_.launch(args_, blocks, stream), "start of a call between ranks");
+  }
+
+ private:
+  CodedChunk chunk_of_rank(int rank) const {
+    if (call_.coll == PeerColl::kAllreduce) {
+      const ElementRange range = chunk_of(call_.count, group_.ranks(), rank, kTileValues);
+      return {range.first, range.count};
+    }
+    const bool blocks =
+        call_.coll == PeerColl::kReduceScatter || call_.coll == PeerColl::kAllgather;
+    return {blocks ? static_cast<uint64_t>(rank) * call_.count : 0, call_.count};
+  }
+  uint64_t tiles(int rank) const {
+    return (args_.chunks[rank].count + kTileValues - 1) / kTileValues;
+  }
+
+  /// Where a ring goes on, so that no tile of several slots is torn.
+  uint64_t begin_of(uint64_t count) const {
+    return (count + kernel_.slots - 1) / kernel_.slots * kernel_.slots;
+  }
+  void advance(uint64_t& count, uint64_t tiles) const {
+    count = begin_of(count) + tiles * kernel_.slots;
+  }
+
+  /// The ring by which `from` stores for `owner`, one of which is this rank.
+  TileRing ring_between(PeerRing ring, int owner, int from, uint64_t count) {
+    const PeerLayout& layout = group_.layout();
+    const auto region = [&](int rank) {
+      return rank == group_.rank() ? group_.region() : group_.lane(rank).region;
+    };
+    // Each word is where it is waited for: arrivals at the owner, returns at the sender.
+    TileRing result{};
+    result.tiles = region(owner) + layout.coded_at(ring, owner, from);
+    result.arrived =
+        reinterpret_cast<uint64_t*>(region(owner) + layout.coded_ready_at(ring, owner, from));
+    result.returned =
+        reinterpret_cast<uint64_t*>(region(from) + layout.coded_credit_at(ring, from, owner));
+    result.sequence = begin_of(count);
+    return result;
+  }
+
+  void open_port(int rank) {
+    PeerLane& lane = group_.lane(rank);
+    CodedPort& port = args_.ports[rank];
+    const int own = group_.rank();
+    if (scatters(call_.coll) || (call_.coll == PeerColl::kSend && call_.peer == rank)) {
+      port.push = ring_between(kPairRing, rank, own, lane.coded_sent);
+      advance(lane.coded_sent, tiles(rank));
+      count_wire_bytes(rank);
+    }
+    if (scatters(call_.coll) || (call_.coll == PeerColl::kRecv && call_.peer == rank)) {
+      port.take = ring_between(kPairRing, own, rank, lane.coded_taken);
+      port.take_skips = begin_of(lane.coded_taken) != lane.coded_taken;
+      advance(lane.coded_taken, tiles(own));
+    }
+    if (gathers(call_.coll)) {
+      port.share = ring_between(kShareRing, rank, own, group_.coded_shared);
+      port.collect = ring_between(kShareRing, own, rank, lane.coded_collected);
+      port.collect_skips = begin_of(lane.coded_collected) != lane.coded_collected;
+      advance(lane.coded_collected, tiles(rank));
+      count_wire_bytes(own);
+    }
+  }
+  /// What a chunk takes with codes of three bits and few escapes; what it really takes never comes
+  /// to the host.
+  void count_wire_bytes(int rank) {
+    const uint64_t count = args_.chunks[rank].count;
+    group_.wire_bytes += count * (element_ - 1) + count * 26 / 64 + tiles(rank) * 64;
+  }
+
+  void describe_call() {
+    const uint64_t own = args_.chunks[group_.rank()].begin * element_;
+    args_.src = static_cast<const uint8_t*>(call_.src);
+    args_.dst = static_cast<uint8_t*>(call_.dst);
+    args_.own = args_.src + (scatters(call_.coll) ? own : 0);
+    if (call_.coll != PeerColl::kSend && call_.coll != PeerColl::kRecv)
+      args_.own_result = args_.dst + (gathers(call_.coll) ? own : 0);
+    args_.slots = group_.layout().coded_slots();
+    args_.op = call_.op;
+    args_.levels = static_cast<uint32_t>(call_.levels);
+    args_.pushes = scatters(call_.coll) || call_.coll == PeerColl::kSend;
+    args_.combines = call_.coll != PeerColl::kSend;
+    args_.pulls = gathers(call_.coll);
+    args_.reduces = scatters(call_.coll);
+    args_.average_over = call_.average_over;
+    args_.deadline_ns = group_.options().deadline_ns;
+    args_.pulling.dst = args_.dst;
+    args_.spreading.dst = group_.region();
+    args_.combining.dst = args_.own_result;
+    args_.combining.operand = args_.own;
+    for (DecodeArgs* decoding : {&args_.pulling, &args_.spreading, &args_.combining}) {
+      decoding->type = call_.type;
+      decoding->op = call_.op;
+      decoding->average_over = call_.average_over;
+    }
+  }
+
+  PeerGroup& group_;
+  const PeerCall& call_;
+  const CodedKernel& kernel_;
+  const uint64_t element_;
+  CodedArgs args_{};
+};
+
+}  // namespace
+
+int load_coded_kernels() {
+  for (int type = 0; type <= UZIP_FP8_E5M2; ++type) {
+    const CodedKernel* const kernel = kernel_of(static_cast<uint8_t>(type));
+    int blocks = 0;
+    // Asking for this loads it.
+    if (kernel != nullptr) UZIP_CHECK(kernel->occupancy(&blocks), "a kernel between ranks");
+  }
+  return 0;
+}
+
+bool is_coded_here(const PeerGroup& group, const PeerCall& call) {
+  if (!call.compress || kernel_of(call.type) == nullptr) return false;
+  const uint64_t most = group.options().most_coded_here;
+  const uint64_t bytes = call.count * datatype_size(static_cast<DataType>(call.type));
+  return (call.coll == PeerColl::kAllreduce ? bytes / static_cast<uint64_t>(group.ranks())
+                                            : bytes) < (most == 0 ? ~uint64_t{0} : most);
+}
+
+int start_coded(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket) {
+  return CodedCall(group, call, *kernel_of(call.type)).start(stream, ticket);
+}
+
+}  // namespace uzip::gpu
