@@ -11,7 +11,7 @@
 //   late    a rank comes to a call when the others have given it up: all must get an error
 //   damage  a rank sends frames of another type: all whose result has to do with them must get an error
 //
-//   ranks=2 piece=0 most=0 stored=0 fused=0 (KiB) depth=0 memory=202 blocks=0 levels=1 rounds=7
+//   ranks=2 piece=0 most=0 stored=0 fused=0 (KiB) depth=0 memory=403 blocks=0 levels=1 rounds=7
 //   sizes=... calls=...
 //   json=PATH; of death and late: bytes=134217728 compress=0
 #include "base/datatype.hpp"

@@ -156,7 +156,7 @@ inline PeerGroup* make_group(const Settings& settings) {
   PeerOptions options{};
   options.rank = own_rank;
   options.ranks = rank_count;
-  options.most_bytes = settings.number("memory", 202) * 1000 * 1000;
+  options.most_bytes = settings.number("memory", 403) * 1000 * 1000;
   options.deadline_ns = 5'000'000'000;
   options.blocks = static_cast<unsigned>(settings.number("blocks", 0));
   options.depth = static_cast<unsigned>(settings.number("depth", 0));

@@ -273,12 +273,12 @@ bool PeerGroup::stores_coded(const PeerCall& call) const {
   const uint64_t bytes = call.count * datatype_size(static_cast<DataType>(call.type));
   switch (call.coll) {
     case PeerColl::kAllreduce:
-      return bytes / static_cast<uint64_t>(options_.ranks) < 192 * kMiB;
+      return bytes / static_cast<uint64_t>(options_.ranks) < 128 * kMiB;
     case PeerColl::kReduceScatter:
     case PeerColl::kAllgather:
       return bytes < 64 * kMiB;
     default:
-      return bytes < 256 * kMiB;
+      return bytes < 192 * kMiB;
   }
 }
 
