@@ -146,11 +146,12 @@ AC_DEFUN([_UZIP_WITH_GPU], [
   AC_SUBST([$5_DIR])
 ])
 
-dnl _UZIP_GPU_COMPILES(option, word, compiler command, suffix): drops a compiler that does not work.
+dnl _UZIP_GPU_COMPILES(option, word, compiler command, header that kernels need): drops a compiler that does not work.
 AC_DEFUN([_UZIP_GPU_COMPILES], [
   AS_IF([test "x$uzip_have_$1" = xyes], [
     AC_MSG_CHECKING([whether $3 works])
-    AS_ECHO(["__global__ void kernel(int* x) { *x = 1; }"]) > conftest.cu
+    AS_ECHO(["m4_ifval([$4], [@%:@include <$4>])"]) > conftest.cu
+    AS_ECHO(["__global__ void kernel(int* x) { *x = 1; }"]) >> conftest.cu
     AS_IF([$3 -c conftest.cu -o conftest.o >&AS_MESSAGE_LOG_FD 2>&1],
       [AC_MSG_RESULT([yes])],
       [AC_MSG_RESULT([no])
@@ -179,7 +180,7 @@ AC_DEFUN([UZIP_WITH_ROCM], [
   _UZIP_WITH_GPU([rocm], [HIPCC], [hipcc], [/opt/rocm], [ROCM])
   AC_ARG_VAR([HIP_ARCH_FLAGS], [what hipcc compiles for])
   AS_IF([test -z "$HIP_ARCH_FLAGS"], [HIP_ARCH_FLAGS="--offload-arch=gfx90a"])
-  _UZIP_GPU_COMPILES([rocm], [ROCM], [$HIPCC -x hip -std=c++20 $HIP_ARCH_FLAGS])
+  _UZIP_GPU_COMPILES([rocm], [ROCM], [$HIPCC -x hip -std=c++20 $HIP_ARCH_FLAGS], [hip/hip_runtime.h])
 ])
 
 AC_DEFUN([UZIP_CHECK_GTEST], [
