@@ -40,22 +40,26 @@ CodedKernel make_kernel() {
           Exchange::kSlots};
 }
 
-/// Null: there is none. Values of eight bytes don't fit in shared memory.
+/// Null: there is none, since a tile does not fit in shared memory.
+template <int kType>
+const CodedKernel* kernel_for() {
+  if constexpr (kStagesPlain<typename FormatOf<kType>::Type>) {
+    static const CodedKernel kernel = make_kernel<kType>();
+    return &kernel;
+  } else {
+    return nullptr;
+  }
+}
+
 const CodedKernel* kernel_of(uint8_t type) {
   switch (type) {
-#define UZIP_CASE(type)                                    \
-  case type: {                                             \
-    static const CodedKernel kernel = make_kernel<type>(); \
-    return &kernel;                                        \
-  }
-    UZIP_CASE(UZIP_FP16)
-    UZIP_CASE(UZIP_BF16)
-    UZIP_CASE(UZIP_FP32)
-    UZIP_CASE(UZIP_FP8_E4M3FN)
-    UZIP_CASE(UZIP_FP8_E5M2)
-#undef UZIP_CASE
-    default:
-      return nullptr;
+    case UZIP_FP16: return kernel_for<UZIP_FP16>();
+    case UZIP_BF16: return kernel_for<UZIP_BF16>();
+    case UZIP_FP32: return kernel_for<UZIP_FP32>();
+    case UZIP_FP64: return kernel_for<UZIP_FP64>();
+    case UZIP_FP8_E4M3FN: return kernel_for<UZIP_FP8_E4M3FN>();
+    case UZIP_FP8_E5M2: return kernel_for<UZIP_FP8_E5M2>();
+    default: return nullptr;
   }
 }
 
