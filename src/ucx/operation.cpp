@@ -1,17 +1,19 @@
 #include "ucx/operation.hpp"
 
+#include <bit>
 #include <new>
 
 namespace uzip {
 namespace {
 
-// Room that an arrival keeps between messages.
-constexpr size_t kKeptBytes = size_t{8} << 10;
+// Room that an arrival keeps between messages: for the longest that come through queues.
+constexpr size_t kKeptBytes = size_t{16} << 10;
 
 }  // namespace
 
 bool Arrival::make_room(size_t bytes) {
   if (owned_body && owned_bytes >= bytes) return true;
+  if (bytes <= kKeptBytes) bytes = std::bit_ceil(bytes);  // messages of about this size will fit, too
   owned_body.reset(new (std::nothrow) std::byte[bytes]);
   owned_bytes = owned_body ? bytes : 0;
   return owned_body != nullptr;
