@@ -231,8 +231,9 @@ std::string persistent(const mp::World& w, const char* codec, size_t count) {
       if (sum[i] != value * ranks + ranks * (ranks - 1) / 2) wrong = "a wrong sum";
     }
   }
-  // Of messages to oneself UCX's active messages keep a copy, which takes memory.
-  if (w.size > 1 && wrong.empty() && allocated > (kStarts - kWarm) / 2) wrong = std::to_string(allocated) + " allocations";
+  // Of messages to oneself UCX's active messages keep a copy, which takes memory. More messages may be early than ever
+  // before, the more so with more ranks than cores, but not in every start.
+  if (w.size > 1 && wrong.empty() && allocated > kStarts - kWarm) wrong = std::to_string(allocated) + " allocations";
   for (uzip_request_t& request : requests)
     if (wrong.empty()) wrong = expect(uzip_request_free(&request), UZIP_OK);
   return wrong;
