@@ -42,7 +42,7 @@ struct Line {
   // A message is one line, and bytes from outside must not steer the terminal.
   void finish() {
     std::replace_if(
-        text, text + length, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
+        text, text + length, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
     if (length == kLineBytes - 1) std::memcpy(text + length - 3, "...", 3);
     text[length++] = '\n';
   }
