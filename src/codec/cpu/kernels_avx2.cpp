@@ -41,23 +41,24 @@ void unpack_bits(const uint8_t* words, size_t count, unsigned mask, uint8_t* byt
 template <unsigned W>
 size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const uint8_t* codes_of,
                     uint8_t* words, uint8_t* escapes) {
-  const CodeRange range(codes_of, (1u << W) - 1);
-  if (!range.is_near())
-    return kScalarCodecKernels.encode_level[W](bytes, count, shift, codes_of, words, escapes);
   const Bytes field_bits = _mm256_set1_epi8(static_cast<char>(0xffu >> shift));
   const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
-  return with_lookup<W>(
-      range, codes_of, [&](const auto& lookup) __attribute__((always_inline)) {
+  return with_codes<W>(
+      codes_of, shift, [&](const auto& codes) __attribute__((always_inline)) {
+        const auto fields = [&](const uint8_t* at) __attribute__((always_inline)) {
+          return _mm256_and_si256(_mm256_srl_epi16(load(at), by), field_bits);
+        };
         uint8_t* out = escapes;
         uint8_t* to = words;
         size_t at = 0;
-        for (; at + 64 <= count; at += 64, to += 8 * W) {
-          const Bytes a = _mm256_and_si256(_mm256_srl_epi16(load(bytes + at), by), field_bits);
-          const Bytes b = _mm256_and_si256(_mm256_srl_epi16(load(bytes + at + 32), by), field_bits);
-          out = encode_group<W>(lookup, a, b, to, out);
+        for (; at + 64 <= count; at += 64, to += 8 * W)
+          out = encode_group<W>(codes, fields(bytes + at), fields(bytes + at + 32), to, out);
+        if (const size_t rest = count - at; rest > 0) {
+          alignas(32) uint8_t group[64] = {};
+          __builtin_memcpy(group, bytes + at, rest);
+          out = encode_group<W>(codes, fields(group), fields(group + 32), to, out,
+                                lowest_bits(rest));
         }
-        const size_t rest = count - at;
-        out += kScalarCodecKernels.encode_level[W](bytes + at, rest, shift, codes_of, to, out);
         return static_cast<size_t>(out - escapes);
       });
 }
@@ -94,8 +95,8 @@ size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
       for (unsigned q = 0; q < 4; ++q, escaped >>= 16) {
         const auto lower = static_cast<unsigned>(escaped & 0xff);
         const auto upper = static_cast<unsigned>(escaped >> 8 & 0xff);
-        const __m128i order = _mm_add_epi8(load_words(kMove.expand[lower], kMove.expand[upper]),
-                                           load_16(kMove.after[ones_of_byte(lower)]));
+        const __m128i order = _mm_add_epi8(load_words(kExpand.order[lower], kExpand.order[upper]),
+                                           load_16(kAfter.add[ones_of_byte(lower)]));
         const __m128i moved = _mm_shuffle_epi8(load_16(next), order);
         store_16(out + 16 * q, _mm_or_si128(quarter(a, b, q), moved));
         next += ones_of_byte(lower) + ones_of_byte(upper);

@@ -31,6 +31,10 @@ using Bytes = __m256i;
 [[gnu::always_inline]] inline __m128i load_16(const uint8_t* src) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(src));
 }
+/// Sixteen bytes for either half: what packs and unpacks within halves then keeps the order.
+[[gnu::always_inline]] inline Bytes load_halves(const uint8_t* lower, const uint8_t* upper) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(lower)), load_16(upper), 1);
+}
 [[gnu::always_inline]] inline void store_16(uint8_t* dst, __m128i v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), v);
 }

@@ -8,36 +8,44 @@
 namespace uzip {
 namespace {
 
-/// Byte shuffles that move the marked ones of eight bytes to the front, and back. Two make one of sixteen bytes.
-struct MoveTables {
-  alignas(64) uint8_t compress[256][8];
-  alignas(64) uint8_t compress_upper[256][8];  ///< of the upper eight
-  alignas(64) uint8_t expand[256][8];
-  alignas(64) uint8_t after[9][16];  ///< added to the upper eight: how many the lower ones took
+/// Byte shuffles that move the marked ones of eight bytes to the front, and back. Two make one of sixteen bytes. Each is
+/// an object of its own, so that its address can be a register.
+struct MoveTable {
+  alignas(64) uint8_t order[256][8];
 };
-constexpr MoveTables make_move_tables() {
-  MoveTables tables{};
+/// `first` is the number of the eight bytes' first one.
+constexpr MoveTable make_compress_table(unsigned first) {
+  MoveTable table{};
   for (unsigned mask = 0; mask < 256; ++mask) {
     unsigned next = 0;
-#pragma GCC unroll 8
-    for (unsigned i = 0; i < 8; ++i) {
-      tables.compress[mask][i] = 0x80;
-      tables.compress_upper[mask][i] = 0x80;
-      tables.expand[mask][i] = 0x80;
-    }
-#pragma GCC unroll 8
-    for (unsigned i = 0; i < 8; ++i) {
-      if ((mask >> i & 1) == 0) continue;
-      tables.compress[mask][next] = static_cast<uint8_t>(i);
-      tables.compress_upper[mask][next] = static_cast<uint8_t>(i + 8);
-      tables.expand[mask][i] = static_cast<uint8_t>(next++);
-    }
+    for (unsigned i = 0; i < 8; ++i)
+      if ((mask >> i & 1) != 0) table.order[mask][next++] = static_cast<uint8_t>(first + i);
+    while (next < 8) table.order[mask][next++] = 0x80;
   }
-  for (unsigned count = 0; count <= 8; ++count)
-    for (unsigned i = 8; i < 16; ++i) tables.after[count][i] = static_cast<uint8_t>(count);
-  return tables;
+  return table;
 }
-constexpr MoveTables kMove = make_move_tables();
+constexpr MoveTable make_expand_table() {
+  MoveTable table{};
+  for (unsigned mask = 0; mask < 256; ++mask) {
+    unsigned next = 0;
+    for (unsigned i = 0; i < 8; ++i)
+      table.order[mask][i] = static_cast<uint8_t>((mask >> i & 1) != 0 ? next++ : 0x80);
+  }
+  return table;
+}
+constexpr MoveTable kCompressLower = make_compress_table(0);
+constexpr MoveTable kCompressUpper = make_compress_table(8);
+constexpr MoveTable kExpand = make_expand_table();
+/// Added to the upper eight: how many the lower ones took.
+struct AfterTable {
+  alignas(64) uint8_t add[9][16];
+};
+constexpr AfterTable kAfter = [] {
+  AfterTable table{};
+  for (unsigned count = 0; count <= 8; ++count)
+    for (unsigned i = 8; i < 16; ++i) table.add[count][i] = static_cast<uint8_t>(count);
+  return table;
+}();
 
 /// Two words of eight bytes.
 [[gnu::always_inline]] inline __m128i load_words(const uint8_t* lower, const uint8_t* upper) {
@@ -65,11 +73,15 @@ constexpr MoveTables kMove = make_move_tables();
   __builtin_memcpy(dst, &word, 8);
 }
 
-/// Bit `bit` of each of 64 bytes.
-[[gnu::always_inline]] inline uint64_t bits_of(Bytes a, Bytes b, __m128i shift_to_top) {
-  const auto low = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi16(a, shift_to_top)));
-  const auto high = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi16(b, shift_to_top)));
+/// The highest bit of each of 64 bytes.
+[[gnu::always_inline]] inline uint64_t top_bits(Bytes a, Bytes b) {
+  const auto low = static_cast<uint32_t>(_mm256_movemask_epi8(a));
+  const auto high = static_cast<uint32_t>(_mm256_movemask_epi8(b));
   return low | uint64_t{high} << 32;
+}
+/// Any bit.
+[[gnu::always_inline]] inline uint64_t bits_of(Bytes a, Bytes b, __m128i shift_to_top) {
+  return top_bits(_mm256_sll_epi16(a, shift_to_top), _mm256_sll_epi16(b, shift_to_top));
 }
 [[gnu::always_inline]] inline __m128i to_top(unsigned bit) {
   return _mm_cvtsi32_si128(static_cast<int>(7 - bit));
@@ -84,7 +96,7 @@ constexpr MoveTables kMove = make_move_tables();
   return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(copies, select), select), value);
 }
 
-/// Which fields have a code.
+/// Where the fields that have a code begin and end.
 struct CodeRange {
   size_t first = 256;
   size_t last = 0;
@@ -100,47 +112,134 @@ struct CodeRange {
     }
   }
   size_t size() const { return first > last ? 0 : last - first + 1; }
-  bool is_near() const { return first <= last && size() <= 31; }
 };
 
-/// Codes of fields that lie within kEntries - 1 neighbours; the last entry stands for all others
-/// and is an escape.
-template <unsigned kEntries>
-struct NearLookup {
+// Each of the following codes 64 fields: W words of bits, of which the AND marks the escapes.
+
+/// Up to two bits: the bits are comparisons with the symbols.
+template <unsigned W>
+struct FewCodes {
+  static_assert(W <= 2);
+  Bytes symbols[3];
+
+  explicit FewCodes(const uint8_t* codes_of) {
+#pragma GCC unroll 4
+    for (unsigned code = 0; code < (1u << W) - 1; ++code) {
+      // A code without a field takes that of code 0, which makes the same bits 0 and others.
+      symbols[code] = symbols[0];
+      const Bytes wanted = _mm256_set1_epi8(static_cast<char>(code));
+      for (size_t i = 0; i < 256; i += 32) {
+        const Bytes same = _mm256_cmpeq_epi8(load(codes_of + i), wanted);
+        const auto found = static_cast<uint32_t>(_mm256_movemask_epi8(same));
+        if (found == 0) continue;
+        const size_t field = i + static_cast<size_t>(__builtin_ctz(found));
+        symbols[code] = _mm256_set1_epi8(static_cast<char>(field));
+        break;
+      }
+    }
+  }
+  [[gnu::always_inline]] void operator()(Bytes a, Bytes b, uint64_t (&words)[W]) const {
+    const Bytes a0 = _mm256_cmpeq_epi8(a, symbols[0]);
+    const Bytes b0 = _mm256_cmpeq_epi8(b, symbols[0]);
+    if constexpr (W == 1) {
+      words[0] = ~top_bits(a0, b0);
+    } else {
+      words[0] = ~top_bits(_mm256_or_si256(a0, _mm256_cmpeq_epi8(a, symbols[2])),
+                           _mm256_or_si256(b0, _mm256_cmpeq_epi8(b, symbols[2])));
+      words[1] = ~top_bits(_mm256_or_si256(a0, _mm256_cmpeq_epi8(a, symbols[1])),
+                           _mm256_or_si256(b0, _mm256_cmpeq_epi8(b, symbols[1])));
+    }
+  }
+};
+
+/// Bits of codes that stand at the top of their bytes.
+template <unsigned W>
+[[gnu::always_inline]] inline void take_bits(Bytes a, Bytes b, uint64_t (&words)[W]) {
+#pragma GCC unroll 4
+  for (unsigned i = 0; i < W; ++i) {
+    words[W - 1 - i] = top_bits(a, b);
+    a = _mm256_add_epi8(a, a);
+    b = _mm256_add_epi8(b, b);
+  }
+}
+
+/// A table of kEntries neighbours, whose last entry stands for all other fields, if there are any: an escape.
+template <unsigned W, unsigned kEntries>
+struct NearCodes {
   Bytes base;
   Bytes low;
   Bytes high;
 
-  NearLookup(const CodeRange& range, const uint8_t* codes_of, unsigned escape) {
+  NearCodes(const uint8_t* codes_of, size_t first) {
     alignas(16) uint8_t codes[32];
-    for (size_t i = 0; i < 32; ++i)
-      codes[i] = i < range.size() ? codes_of[range.first + i] : static_cast<uint8_t>(escape);
-    base = _mm256_set1_epi8(static_cast<char>(range.first));
-    low = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(codes)));
-    high =
-        _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(codes + 16)));
+    for (size_t i = 0; i < 32; ++i) {
+      const unsigned code = first + i < 256 ? codes_of[first + i] : (1u << W) - 1;
+      codes[i] = static_cast<uint8_t>(code << (8 - W));
+    }
+    base = _mm256_set1_epi8(static_cast<char>(first));
+    low = _mm256_broadcastsi128_si256(load_16(codes));
+    high = _mm256_broadcastsi128_si256(load_16(codes + 16));
   }
-  [[gnu::always_inline]] Bytes operator()(Bytes fields) const {
+  [[gnu::always_inline]] Bytes codes(Bytes fields) const {
     const Bytes near =
         _mm256_min_epu8(_mm256_sub_epi8(fields, base), _mm256_set1_epi8(kEntries - 1));
     if constexpr (kEntries == 16) return _mm256_shuffle_epi8(low, near);
     return _mm256_blendv_epi8(_mm256_shuffle_epi8(low, near), _mm256_shuffle_epi8(high, near),
                               _mm256_slli_epi16(near, 3));
   }
+  [[gnu::always_inline]] void operator()(Bytes a, Bytes b, uint64_t (&words)[W]) const {
+    take_bits<W>(codes(a), codes(b), words);
+  }
 };
 
-/// Calls `code(lookup)` with the cheaper lookup for a near range.
+/// Whatever the symbols are: all are compared.
+template <unsigned W>
+struct AnyCodes {
+  static constexpr unsigned kEscape = (1u << W) - 1;
+  Bytes symbols[kEscape];
+  Bytes changes[kEscape];  ///< what makes an escape the symbol's code; 0: nothing
+
+  explicit AnyCodes(const uint8_t* codes_of) {
+    for (Bytes& change : changes) change = _mm256_setzero_si256();
+    for (Bytes& symbol : symbols) symbol = _mm256_setzero_si256();
+    size_t found = 0;
+    for (unsigned field = 0; field < 256 && found < kEscape; ++field) {
+      if (codes_of[field] == kEscape) continue;
+      symbols[found] = _mm256_set1_epi8(static_cast<char>(field));
+      changes[found++] = _mm256_set1_epi8(static_cast<char>((codes_of[field] ^ kEscape) << (8 - W)));
+    }
+  }
+  [[gnu::always_inline]] Bytes codes(Bytes fields) const {
+    Bytes result = _mm256_set1_epi8(static_cast<char>(kEscape << (8 - W)));
+#pragma GCC unroll 16
+    for (unsigned s = 0; s < kEscape; ++s)
+      result = _mm256_xor_si256(
+          result, _mm256_and_si256(_mm256_cmpeq_epi8(fields, symbols[s]), changes[s]));
+    return result;
+  }
+  [[gnu::always_inline]] void operator()(Bytes a, Bytes b, uint64_t (&words)[W]) const {
+    take_bits<W>(codes(a), codes(b), words);
+  }
+};
+
+/// Calls `code(codes)` with the cheapest way to these codes of fields of 8 - `shift` bits.
 template <unsigned W, class Code>
-[[gnu::always_inline]] inline size_t with_lookup(const CodeRange& range, const uint8_t* codes_of,
-                                                 Code code) {
-  constexpr unsigned kEscape = (1u << W) - 1;
-  if (range.size() <= 15) return code(NearLookup<16>(range, codes_of, kEscape));
-  return code(NearLookup<32>(range, codes_of, kEscape));
+[[gnu::always_inline]] inline size_t with_codes(const uint8_t* codes_of, unsigned shift,
+                                                Code code) {
+  if constexpr (W <= 2) {
+    return code(FewCodes<W>(codes_of));
+  } else {
+    const CodeRange range(codes_of, (1u << W) - 1);
+    if (range.size() <= 15) return code(NearCodes<W, 16>(codes_of, range.first));
+    if (shift >= 3) return code(NearCodes<W, 32>(codes_of, 0));
+    if (range.size() <= 31) return code(NearCodes<W, 32>(codes_of, range.first));
+    return code(AnyCodes<W>(codes_of));
+  }
 }
 
-/// Appends those of 64 fields that `escaped` marks, picked one by one,
-[[gnu::always_inline]] inline uint8_t* append_rare(Bytes a, Bytes b, uint64_t escaped,
-                                                   uint8_t* out) {
+/// Appends those of 64 fields that `escaped` marks: picked one by one,
+[[gnu::always_inline]] inline uint8_t* append_few(Bytes a, Bytes b, uint64_t escaped,
+                                                  uint8_t* out) {
   alignas(32) uint8_t fields[64];
   store(fields, a);
   store(fields + 32, b);
@@ -154,7 +253,7 @@ template <unsigned W, class Code>
   for (unsigned q = 0; q < 4; ++q, escaped >>= 16) {
     const auto lower = static_cast<unsigned>(escaped & 0xff);
     const auto upper = static_cast<unsigned>(escaped >> 8 & 0xff);
-    const __m128i order = load_words(kMove.compress[lower], kMove.compress_upper[upper]);
+    const __m128i order = load_words(kCompressLower.order[lower], kCompressUpper.order[upper]);
     const __m128i moved = _mm_shuffle_epi8(quarter(a, b, q), order);
     store_word(out, moved);
     out += ones_of_byte(lower);
@@ -163,22 +262,33 @@ template <unsigned W, class Code>
   }
   return out;
 }
+[[gnu::noinline, gnu::cold]] uint8_t* append_unexpected(Bytes a, Bytes b, uint64_t escaped,
+                                                        uint8_t* out) {
+  return append_many(a, b, escaped, out);
+}
+template <unsigned W>
+[[gnu::always_inline]] inline uint8_t* append(Bytes a, Bytes b, uint64_t escaped, uint8_t* out) {
+  constexpr int kFew = 8;
+  if (W > 2)
+    return __builtin_popcountll(escaped) <= kFew ? append_few(a, b, escaped, out)
+                                                 : append_unexpected(a, b, escaped, out);
+  return append_many(a, b, escaped, out);
+}
 
-/// Codes 64 fields; returns the end of the escapes.
-template <unsigned W, class Lookup>
-[[gnu::always_inline]] inline uint8_t* encode_group(const Lookup& lookup, Bytes a, Bytes b,
-                                                    uint8_t* words, uint8_t* escapes) {
-  const Bytes codes_a = lookup(a);
-  const Bytes codes_b = lookup(b);
-  uint64_t escaped = ~uint64_t{0};
-#pragma GCC unroll 8
+/// Codes 64 fields, or the first of them that `valid` marks; returns the end of the escapes.
+template <unsigned W, class Codes>
+[[gnu::always_inline]] inline uint8_t* encode_group(const Codes& codes, Bytes a, Bytes b,
+                                                    uint8_t* words, uint8_t* escapes,
+                                                    uint64_t valid = ~uint64_t{0}) {
+  uint64_t bits[W];
+  codes(a, b, bits);
+  uint64_t escaped = valid;
+#pragma GCC unroll 4
   for (unsigned bit = 0; bit < W; ++bit) {
-    const uint64_t word = bits_of(codes_a, codes_b, to_top(bit));
-    put_word(words + 8 * bit, word);
-    escaped &= word;
+    put_word(words + 8 * bit, bits[bit] & valid);
+    escaped &= bits[bit];
   }
-  if constexpr (W > 2) return append_rare(a, b, escaped, escapes);
-  return append_many(a, b, escaped, escapes);
+  return append<W>(a, b, escaped, escapes);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // AVX2: values of one or two bytes straight to a level. Decoding is left to the separate kernels:
 // escapes have to be put in place in memory.
+#include "codec/cpu/bit_stream.hpp"
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx2.hpp"
 #include "codec/cpu/levels_avx2.hpp"
@@ -22,69 +23,52 @@ struct Values2 {
   static constexpr size_t kSize = 2;
   [[gnu::always_inline]] static Bytes read(const uint8_t* src, uint8_t* other) {
     const Bytes low = _mm256_set1_epi16(0xff);
-    const Bytes v0 = load(src);
-    const Bytes v1 = load(src + 32);
+    const Bytes v0 = load_halves(src, src + 32);
+    const Bytes v1 = load_halves(src + 16, src + 48);
     const Bytes a = _mm256_or_si256(_mm256_add_epi16(v0, v0), _mm256_srli_epi16(v0, 15));
     const Bytes b = _mm256_or_si256(_mm256_add_epi16(v1, v1), _mm256_srli_epi16(v1, 15));
-    const Bytes lower = _mm256_packus_epi16(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
-    store(other, _mm256_permute4x64_epi64(lower, 0xd8));
-    const Bytes upper = _mm256_packus_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8));
-    return _mm256_permute4x64_epi64(upper, 0xd8);
+    store(other, _mm256_packus_epi16(_mm256_and_si256(a, low), _mm256_and_si256(b, low)));
+    return _mm256_packus_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8));
   }
 };
 
-template <class Values, unsigned W, bool kShifts, class Lookup>
-[[gnu::always_inline]] inline size_t encode_with(const Lookup& lookup, const uint8_t* src,
-                                                 size_t count, const uint8_t* codes_of,
-                                                 const TopPlane& top, uint8_t* escapes) {
-  const Bytes field_bits = _mm256_set1_epi8(static_cast<char>(0xffu >> top.shift));
-  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(top.shift));
+template <class Values, unsigned W, unsigned kShift, class Codes>
+[[gnu::always_inline]] inline size_t encode_with(const Codes& codes, const uint8_t* src,
+                                                 size_t count, const TopPlane& top,
+                                                 uint8_t* escapes) {
+  const Bytes field_bits = _mm256_set1_epi8(static_cast<char>(0xffu >> kShift));
   uint8_t* low_words = top.low_words;
   uint8_t* words = top.words;
-  uint8_t* other = top.other;
   uint8_t* out = escapes;
-  constexpr size_t kOther = Values::kSize - 1;
-  for (; count >= 64;
-       count -= 64, src += 64 * Values::kSize, other += 64 * kOther, words += 8 * W) {
+  const auto group = [&](const uint8_t* values, uint8_t* other, uint64_t valid)
+                         __attribute__((always_inline)) {
+    Bytes a = Values::read(values, other);
+    Bytes b = Values::read(values + 32 * Values::kSize, other + 32 * (Values::kSize - 1));
+    if constexpr (kShift > 0) {
+      uint64_t low[kShift];
+      take_bits<kShift>(_mm256_slli_epi16(a, 8 - kShift), _mm256_slli_epi16(b, 8 - kShift), low);
+#pragma GCC unroll 4
+      for (unsigned bit = 0; bit < kShift; ++bit, low_words += 8) put_word(low_words, low[bit]);
+      a = _mm256_and_si256(_mm256_srli_epi16(a, kShift), field_bits);
+      b = _mm256_and_si256(_mm256_srli_epi16(b, kShift), field_bits);
+    }
+    out = encode_group<W>(codes, a, b, words, out, valid);
+    words += 8 * W;
+  };
+  uint8_t* other = top.other;
+  for (; count >= 64; count -= 64) {
 #pragma GCC unroll 8
     for (size_t i = 0; i < Values::kSize; ++i) fetch_ahead(src + 64 * i);
-    Bytes a = Values::read(src, other);
-    Bytes b = Values::read(src + 32 * Values::kSize, other + 32 * kOther);
-    if constexpr (kShifts) {
-      for (unsigned bit = 0; bit < top.shift; ++bit, low_words += 8)
-        put_word(low_words, bits_of(a, b, to_top(bit)));
-      a = _mm256_and_si256(_mm256_srl_epi16(a, by), field_bits);
-      b = _mm256_and_si256(_mm256_srl_epi16(b, by), field_bits);
-    }
-    out = encode_group<W>(lookup, a, b, words, out);
+    group(src, other, ~uint64_t{0});
+    src += 64 * Values::kSize;
+    other += 64 * (Values::kSize - 1);
   }
   if (count > 0) {
-    uint8_t plane[64];
-    uint8_t* const planes[2] = {Values::kSize == 1 ? plane : other, plane};
-    kScalarCodecKernels.split[Values::kSize - 1](src, count, 1, planes);
-    if (top.shift > 0)
-      kScalarCodecKernels.pack_bits(plane, count, (1u << top.shift) - 1, low_words);
-    out += kScalarCodecKernels.encode_level[W](plane, count, top.shift, codes_of, words, out);
-  }
-  return static_cast<size_t>(out - escapes);
-}
-
-/// When codes are spread too far for a lookup: the same in steps, through a piece of the plane.
-template <class Values, unsigned W>
-size_t encode_in_steps(const uint8_t* src, size_t count, const uint8_t* codes_of,
-                       const TopPlane& top, uint8_t* escapes) {
-  constexpr size_t kPiece = 1024;
-  uint8_t plane[kPiece];
-  uint8_t* out = escapes;
-  for (size_t at = 0; at < count; at += kPiece) {
-    const size_t here = count - at < kPiece ? count - at : kPiece;
-    uint8_t* const planes[2] = {Values::kSize == 1 ? plane : top.other + at, plane};
-    kScalarCodecKernels.split[Values::kSize - 1](src + at * Values::kSize, here, 1, planes);
-    if (top.shift > 0)
-      kScalarCodecKernels.pack_bits(plane, here, (1u << top.shift) - 1,
-                                    top.low_words + at / 8 * top.shift);
-    out += kScalarCodecKernels.encode_level[W](plane, here, top.shift, codes_of,
-                                               top.words + at / 8 * W, out);
+    alignas(32) uint8_t values[64 * Values::kSize] = {};
+    alignas(32) uint8_t others[64 * Values::kSize];
+    __builtin_memcpy(values, src, count * Values::kSize);
+    group(values, others, lowest_bits(count));
+    if constexpr (Values::kSize > 1) __builtin_memcpy(other, others, count);
   }
   return static_cast<size_t>(out - escapes);
 }
@@ -92,13 +76,14 @@ size_t encode_in_steps(const uint8_t* src, size_t count, const uint8_t* codes_of
 template <class Values, unsigned W>
 size_t encode(const uint8_t* src, size_t count, const uint8_t* codes_of, const TopPlane& top,
               uint8_t* escapes) {
-  const CodeRange range(codes_of, (1u << W) - 1);
-  if (!range.is_near()) return encode_in_steps<Values, W>(src, count, codes_of, top, escapes);
-  return with_lookup<W>(
-      range, codes_of, [&](const auto& lookup) __attribute__((always_inline)) {
-        return top.shift == 0
-                   ? encode_with<Values, W, false>(lookup, src, count, codes_of, top, escapes)
-                   : encode_with<Values, W, true>(lookup, src, count, codes_of, top, escapes);
+  return with_codes<W>(
+      codes_of, top.shift, [&](const auto& codes) __attribute__((always_inline)) {
+        if constexpr (Values::kSize == 2) {
+          if (top.shift == 0) return encode_with<Values, W, 0>(codes, src, count, top, escapes);
+        } else {
+          if (top.shift == 2) return encode_with<Values, W, 2>(codes, src, count, top, escapes);
+        }
+        return encode_with<Values, W, 3>(codes, src, count, top, escapes);
       });
 }
 
