@@ -19,6 +19,7 @@ namespace uzip {
 namespace {
 
 using local_queue::Inbox;
+using local_queue::inbox_bytes;
 using local_queue::kRoomBytes;
 using local_queue::kShortBodyBytes;
 using local_queue::kSlotBodyBytes;
@@ -28,8 +29,6 @@ using local_queue::Slot;
 
 static_assert(std::atomic_ref<uint64_t>::is_always_lock_free);
 static_assert(std::atomic_ref<uint32_t>::is_always_lock_free);
-
-size_t inbox_bytes(uint32_t queues) { return sizeof(Inbox) + queues * sizeof(Queue); }
 
 Slot& slot_of(Queue& queue, uint64_t number) { return queue.slots[number % kSlots]; }
 
@@ -137,6 +136,10 @@ void LocalInbox::close_file() {
   descriptor_ = -1;
 }
 
+bool LocalInbox::opened_by(uint32_t index) const {
+  return index < queues_ && std::atomic_ref(mapping_.inbox()->queue(index).opened).load(std::memory_order_relaxed) == 1;
+}
+
 LocalInbox::Taken LocalInbox::take(uint32_t index, QueuedMessage* message) {
   if (!has_message(index)) return Taken::kNothing;
   Queue& queue = mapping_.inbox()->queue(index);
@@ -226,6 +229,8 @@ bool LocalQueue::open(const PeerMemory& owner, const InboxAddress& address, uint
   if (inbox == nullptr || inbox->token != owner.token) return false;
   mapping_ = std::move(mapping);
   queue_ = &inbox->queue(queue);
+  stage_ = inbox->stage(address.queues);
+  std::atomic_ref(queue_->opened).store(1, std::memory_order_relaxed);
   fences_ = inbox->uses_barriers != 1 || !has_barriers();
   return true;
 }
@@ -280,6 +285,11 @@ bool LocalQueue::receiver_sleeps() const {
 bool LocalQueue::drained() const {
   return queue_ == nullptr || receiver_state() == local_queue::kGone ||
          std::atomic_ref(queue_->consumed).load(std::memory_order_acquire) == produced_;
+}
+
+const std::byte* LocalQueue::staged(uint64_t begin, uint64_t bytes) const {
+  const bool inside = stage_ != nullptr && begin <= kStageBytes && bytes <= kStageBytes - begin;
+  return inside ? stage_ + begin : nullptr;
 }
 
 uint32_t LocalQueue::receiver_state() const {

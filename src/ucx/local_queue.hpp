@@ -6,6 +6,7 @@
 // host. Who opens it is the only writer of its own queue. What is read from it is not trusted.
 #pragma once
 
+#include "ucx/local_stage.hpp"
 #include "ucx/peer_memory.hpp"
 #include "ucx/wire_format.hpp"
 
@@ -57,6 +58,7 @@ static_assert(offsetof(Slot, header) == 64);
 
 struct alignas(64) Queue {
   uint64_t consumed;  ///< messages that the receiver has taken
+  uint32_t opened;    ///< 1: the sender has opened the inbox, and sees its stage
   Slot slots[kSlots];
   alignas(64) std::byte room[kRoomBytes];  ///< long bodies, see Room
 };
@@ -85,9 +87,12 @@ struct alignas(4096) Inbox {
   uint32_t uses_barriers;      ///< 1: before it sleeps, the owner makes all its senders' stores seen (membarrier(2))
   alignas(64) uint32_t state;  ///< what the owner does: an OwnerState
 
-  /// The queues follow.
+  /// The queues follow, then the owner's stage.
   Queue& queue(uint32_t index) { return reinterpret_cast<Queue*>(this + 1)[index]; }
+  std::byte* stage(uint32_t queues) { return reinterpret_cast<std::byte*>(&queue(queues)); }
 };
+
+inline size_t inbox_bytes(uint32_t queues) { return sizeof(Inbox) + queues * sizeof(Queue) + kStageBytes; }
 
 /// Memory that is mapped as long as the object lives.
 class Mapping {
@@ -132,6 +137,10 @@ class LocalInbox {
   InboxAddress address() const { return {descriptor_, queues_}; }
   /// All that may open it have done so.
   void close_file();
+  /// This process's stage, null without a file.
+  std::byte* stage() const { return mapping_.inbox() ? mapping_.inbox()->stage(queues_) : nullptr; }
+  /// Whether the sender of a queue has opened the file.
+  bool opened_by(uint32_t queue) const;
 
   enum class Taken : uint8_t { kNothing, kMessage, kDamaged };
   /// Takes the next message of a queue; release() is to follow. After a damaged one, which is told once, there is
@@ -180,6 +189,8 @@ class LocalQueue {
   bool receiver_sleeps() const;
   /// Whether the receiver has taken all, or is gone.
   bool drained() const;
+  /// A part of the receiver's stage; null if it is none.
+  const std::byte* staged(uint64_t begin, uint64_t bytes) const;
 
  private:
   uint32_t receiver_state() const;
@@ -188,6 +199,7 @@ class LocalQueue {
 
   local_queue::Mapping mapping_;
   local_queue::Queue* queue_ = nullptr;
+  const std::byte* stage_ = nullptr;  ///< the receiver's
   bool fences_ = true;     ///< has to make its own stores seen before it looks whether the receiver sleeps
   uint64_t produced_ = 0;
   uint64_t consumed_ = 0;  ///< as last seen

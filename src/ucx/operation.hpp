@@ -22,6 +22,7 @@ struct Operation {
     kFree,
     kSend,        ///< handed to UCX
     kOffer,       ///< waits for the receiver's answer
+    kStaged,      ///< the same, and nobody waits for it: the body is in the stage
     kSelf,        ///< waits for this process to receive it
     kReceive,     ///< UCX moves the body
     kAwaitReply,  ///< receive of an offer that was refused; UCX does not know of it yet
@@ -36,6 +37,7 @@ struct Operation {
   Completion* completion = nullptr;
   OperationId id;                     ///< of this use of the slot
   const std::byte* source = nullptr;  ///< kOffer, kSelf: the body
+  size_t staged_at = 0;               ///< kStaged: where the body begins in the stage
   std::byte* destination = nullptr;   ///< kAwaitReply: where it goes
   size_t bytes = 0;
   uint32_t header_bytes = 0;
@@ -74,6 +76,7 @@ struct Arrival {
     kUcx,         ///< in UCX's memory, until released
     kRendezvous,  ///< with the sender; UCX will fetch it
     kOffered,     ///< with the sender; to be read from its memory
+    kStaged,      ///< in the sender's stage, where it can still write
     kSelf,        ///< in this process, with the send operation `offer`
     kLost,        ///< there was no memory for it
   };
@@ -88,9 +91,9 @@ struct Arrival {
   uint32_t sequence = 0;
   uint32_t head_bytes = 0;
   size_t body_bytes = 0;
-  void* data = nullptr;  ///< kPassing, kUcx: the body; kRendezvous: UCX's descriptor
+  void* data = nullptr;  ///< kPassing, kUcx, kStaged: the body; kRendezvous: UCX's descriptor
   uint64_t address = 0;  ///< kOffered: in the sender's memory
-  OperationId offer;     ///< kOffered: the sender's operation; kSelf: ours
+  OperationId offer;     ///< kOffered, kStaged: the sender's operation; kSelf: ours
   std::unique_ptr<std::byte[]> owned_body;
   size_t owned_bytes = 0;  ///< room in owned_body; a little is kept for the next message
   std::byte head[kMaxHeadBytes];  ///< filled only if the message has to wait for its turn

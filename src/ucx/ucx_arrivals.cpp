@@ -35,6 +35,7 @@ ucs_status_t UcxTransport::dispatch(WireKind kind, std::span<const std::byte> he
   switch (kind) {
     case WireKind::kMessage:
     case WireKind::kOffer:
+    case WireKind::kStaged:
       return on_arrival(kind, header, data, bytes, attributes);
     case WireKind::kAnswer:
       on_answer(header);
@@ -57,6 +58,7 @@ Status UcxTransport::install_handlers() {
       &UcxTransport::on_active_message<WireKind::kAnswer>,
       &UcxTransport::on_active_message<WireKind::kReply>,
       &UcxTransport::on_active_message<WireKind::kNudge>,
+      &UcxTransport::on_active_message<WireKind::kStaged>,
   };
   for (unsigned id = 0; id < kWireKinds; ++id) {
     ucp_am_handler_param_t param = {};
@@ -77,7 +79,7 @@ Status UcxTransport::install_handlers() {
 ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> header, void* data,
                                       size_t bytes, uint64_t attributes) {
   const size_t prefix_bytes =
-      kind == WireKind::kOffer ? sizeof(OfferPrefix) : sizeof(MessagePrefix);
+      kind == WireKind::kMessage ? sizeof(MessagePrefix) : sizeof(OfferPrefix);
   OfferPrefix prefix;
   if (header.size() >= prefix_bytes) std::memcpy(&prefix, header.data(), prefix_bytes);
   if (header.size() < prefix_bytes || header.size() - prefix_bytes > kMaxHeadBytes ||
@@ -91,6 +93,14 @@ ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> 
   if (peer.failed) return UCS_OK;
   // Who only receives from a process would not learn of its end without an endpoint of its own.
   if (peer.endpoint == nullptr && peer.order.at_start()) to_connect_.push_back(peer.index);
+  const std::byte* const staged =
+      kind == WireKind::kStaged ? peer.queue.staged(prefix.address, prefix.bytes) : nullptr;
+  if (kind == WireKind::kStaged && staged == nullptr) {
+    mark_failed(peer, error(UZIP_ERR_CORRUPT, "process %d sent %llu bytes at %llu of its stage, which has %zu", peer.index,
+                            static_cast<unsigned long long>(prefix.bytes),
+                            static_cast<unsigned long long>(prefix.address), kStageBytes));
+    return UCS_OK;
+  }
   Arrival* arrival = arrivals_.take();
   arrival->peer = static_cast<int>(prefix.message.source);
   arrival->sequence = prefix.message.sequence;
@@ -99,6 +109,11 @@ ucs_status_t UcxTransport::on_arrival(WireKind kind, std::span<const std::byte> 
     arrival->body = Arrival::Body::kOffered;
     arrival->body_bytes = prefix.bytes;
     arrival->address = prefix.address;
+    arrival->offer = prefix.offer;
+  } else if (kind == WireKind::kStaged) {
+    arrival->body = Arrival::Body::kStaged;
+    arrival->body_bytes = prefix.bytes;
+    arrival->data = const_cast<std::byte*>(staged);
     arrival->offer = prefix.offer;
   } else {
     arrival->body_bytes = bytes;
@@ -151,7 +166,7 @@ ucs_status_t UcxTransport::announce_passing(Arrival* arrival, const std::byte* h
   message.head = head;
   message.handle = arrival;
   if (stable) message.body = arrival->inline_body;
-  if (arrival->body == Arrival::Body::kUcx) {
+  if (arrival->body == Arrival::Body::kUcx || arrival->body == Arrival::Body::kStaged) {
     message.body = static_cast<const std::byte*>(arrival->data);
   }
 
@@ -186,6 +201,7 @@ void UcxTransport::announce_lasting(Arrival* arrival) {
       message.body = arrival->owned_body.get();
       break;
     case Arrival::Body::kUcx:
+    case Arrival::Body::kStaged:
       message.body = static_cast<const std::byte*>(arrival->data);
       break;
     default:
@@ -241,6 +257,7 @@ Result<Progress> UcxTransport::receive(Incoming& message, std::span<std::byte> d
       break;
     case Arrival::Body::kPassing:
     case Arrival::Body::kUcx:
+    case Arrival::Body::kStaged:
       body = static_cast<const std::byte*>(arrival->data);
       break;
     case Arrival::Body::kRendezvous:
@@ -257,14 +274,15 @@ Result<Progress> UcxTransport::receive(Incoming& message, std::span<std::byte> d
       break;
   }
   if (body != nullptr && !dst.empty()) std::memcpy(dst.data(), body, dst.size());
+  if (arrival->body == Arrival::Body::kStaged) answer_taken(*arrival);
   end(arrival);
   return result;
 }
 
 void UcxTransport::discard(Incoming& message) {
   auto* arrival = static_cast<Arrival*>(message.handle);
-  if (arrival->body == Arrival::Body::kOffered) {
-    send_answer(arrival->peer, {static_cast<uint32_t>(rank_), Verdict::kTaken, arrival->offer, {}});
+  if (arrival->body == Arrival::Body::kOffered || arrival->body == Arrival::Body::kStaged) {
+    answer_taken(*arrival);
   } else if (arrival->body == Arrival::Body::kSelf) {
     take_from_self(arrival, {});
   } else if (arrival->body == Arrival::Body::kRendezvous) {

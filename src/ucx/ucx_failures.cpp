@@ -44,8 +44,8 @@ void UcxTransport::report_failures() {
         --pending_sends_;
       }
       // What UCX knows of it reports itself; a receive that it never ends keeps its buffer until
-      // the worker's end.
-      if (operation->kind == Operation::Kind::kOffer ||
+      // the worker's end. A place in the stage is not used again: who failed may still read there.
+      if (operation->kind == Operation::Kind::kOffer || operation->kind == Operation::Kind::kStaged ||
           operation->kind == Operation::Kind::kAwaitReply) {
         finish(operation, peer.failure);
       }

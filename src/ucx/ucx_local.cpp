@@ -1,4 +1,5 @@
-// UcxTransport's way for short messages within one host: queues in shared memory.
+// UcxTransport's ways through memory that the processes of one host share: queues for short messages, and a stage for long
+// bodies.
 #include "ucx/ucx_transport.hpp"
 
 #include "base/log.hpp"
@@ -7,9 +8,6 @@
 #include <cstring>
 
 namespace uzip {
-namespace {
-
-}  // namespace
 
 void UcxTransport::make_inbox() {
   if (size() > 1) inbox_.create(static_cast<uint32_t>(std::min(size(), kMostQueues)), token_);
@@ -31,6 +29,33 @@ void UcxTransport::open_queues() {
   for (Peer* peer : here) {
     if (peer->index != rank_) peer->queue.open(peer->record.memory, peer->record.inbox, mine);
   }
+}
+
+void UcxTransport::learn_who_sees_stage() {
+  stage_.use(inbox_.stage());
+  for (size_t i = 0; i < queued_peers_.size(); ++i)
+    queued_peers_[i]->sees_stage = inbox_.opened_by(static_cast<uint32_t>(i)) && queued_peers_[i]->queue.is_open();
+}
+
+// Nothing if the stage has no place for the body.
+std::optional<Result<Progress>> UcxTransport::send_staged(Peer& peer, std::span<const std::byte> head,
+                                                          std::span<const std::byte> body) {
+  const std::optional<size_t> begin = stage_.put(body);
+  if (!begin) return std::nullopt;
+  Operation* staged = operations_.take(Operation::Kind::kStaged, peer.index, nullptr);
+  staged->staged_at = *begin;
+  staged->bytes = body.size();
+  const OfferPrefix prefix = {{static_cast<uint32_t>(rank_), peer.next_send}, *begin, body.size(), staged->id};
+  const Result<Progress> sent = send_message(peer, WireKind::kStaged, bytes_of(prefix), head, {}, nullptr);
+  if (!sent.ok()) {
+    stage_.give(staged->staged_at, staged->bytes);
+    operations_.give(staged);
+    return sent;
+  }
+  ++peer.next_send;
+  staged->awaited = true;
+  ++pending_sends_;
+  return Progress::kDone;
 }
 
 // True if the message went into the peer's queue.

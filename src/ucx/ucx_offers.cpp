@@ -1,5 +1,5 @@
-// UcxTransport's way for large bodies within one host: the sender offers an address, the receiver
-// reads from it and answers. If it can't read it asks for the bytes, and they come through UCX.
+// UcxTransport's way for large bodies within one host that the stage has no place for: the sender offers an address, the
+// receiver reads from it and answers. If it can't read it asks for the bytes, and they come through UCX.
 #include "ucx/ucx_transport.hpp"
 
 #include "base/log.hpp"
@@ -38,7 +38,7 @@ Result<Progress> UcxTransport::take_offer(Arrival* arrival, std::span<std::byte>
   switch (outcome) {
     case ReadOutcome::kDone:
       peer.verified = true;
-      send_answer(peer.index, {static_cast<uint32_t>(rank_), Verdict::kTaken, arrival->offer, {}});
+      answer_taken(*arrival);
       return Progress::kDone;
     case ReadOutcome::kUnreadable:  // memory of a device, for example
       return ask_for_reply(arrival, dst, completion, Verdict::kSendThis);
@@ -64,6 +64,11 @@ Result<Progress> UcxTransport::ask_for_reply(Arrival* arrival, std::span<std::by
   return Progress::kPending;
 }
 
+// The sender may use the body's memory again.
+void UcxTransport::answer_taken(const Arrival& arrival) {
+  send_answer(arrival.peer, {static_cast<uint32_t>(rank_), Verdict::kTaken, arrival.offer, {}});
+}
+
 void UcxTransport::send_answer(int peer, const Answer& answer) {
   if (peers_[static_cast<size_t>(peer)].failed) return;
   const auto result = send_message(peers_[static_cast<size_t>(peer)], WireKind::kAnswer, bytes_of(answer), {}, {}, nullptr);
@@ -79,13 +84,15 @@ void UcxTransport::on_answer(std::span<const std::byte> header) {
   std::memcpy(&answer, header.data(), sizeof answer);
   if (answer.source < peers_.size() && peers_[answer.source].failed) return;
   Operation* offer = operations_.find(answer.offer);
-  if (offer == nullptr || offer->kind != Operation::Kind::kOffer ||
-      static_cast<uint32_t>(offer->peer) != answer.source) {
+  const bool was_staged = offer != nullptr && offer->kind == Operation::Kind::kStaged;
+  if (offer == nullptr || (!was_staged && offer->kind != Operation::Kind::kOffer) ||
+      (was_staged && answer.verdict != Verdict::kTaken) || static_cast<uint32_t>(offer->peer) != answer.source) {
     log(LogLevel::kError, "an answer from process %u to nothing that was offered was dropped",
         answer.source);
     return;
   }
   if (answer.verdict == Verdict::kTaken) {
+    if (was_staged) stage_.give(offer->staged_at, offer->bytes);
     finish(offer, Status());
     return;
   }

@@ -107,6 +107,7 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
   // Nobody goes on, and perhaps leaves, before all others watch it.
   UZIP_RETURN_IF_ERROR(allgather({}, &all));
   transport->inbox_.close_file();
+  transport->learn_who_sees_stage();
   return transport;
 }
 
@@ -235,6 +236,8 @@ Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
   Peer& peer = peers_[static_cast<size_t>(index)];
   if (peer.failed) return peer.failure;
   if (index == rank_) return send_to_self(head, body, completion);
+  if (peer.sees_stage && body.size() > kQueueBodyBytes)
+    if (const auto sent = send_staged(peer, head, body)) return *sent;
   if (peer.offers && body.size() >= (peer.queue.is_open() ? kQueueBodyBytes + 1 : kPeerReadThreshold)) {
     return send_offer(peer, head, body, completion);
   }

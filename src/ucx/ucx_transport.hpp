@@ -4,8 +4,8 @@
 //
 // Ways of a body, by size and place: short ones travel inside the announcement (a queue in shared
 // memory, or UCX eager), long ones are fetched by UCX's rendezvous when the receiver asks for them, and between processes of
-// one host long ones are offered as an address that the receiver reads from with
-// process_vm_readv(2).
+// one host long ones are copied to the sender's stage, in memory that all see, or offered as an address that the receiver
+// reads from with process_vm_readv(2).
 #pragma once
 
 #include "base/config.hpp"
@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -79,6 +80,7 @@ class UcxTransport final : public Transport {
     uint32_t next_send = 0;  ///< number of the next message to it
     ArrivalOrder order;      ///< of the messages from it
     LocalQueue queue;        ///< to it
+    bool sees_stage = false;  ///< it has opened this process's inbox
     int inbox_queue = -1;    ///< number of its queue in the inbox; -1: it has none
   };
 
@@ -97,6 +99,7 @@ class UcxTransport final : public Transport {
   Result<Progress> post(Operation* operation, WireKind kind, std::span<const std::byte> body);
   Result<Progress> send_offer(Peer& peer, std::span<const std::byte> head,
                               std::span<const std::byte> body, Completion* completion);
+  std::optional<Result<Progress>> send_staged(Peer& peer, std::span<const std::byte> head, std::span<const std::byte> body);
   Result<Progress> send_to_self(std::span<const std::byte> head, std::span<const std::byte> body,
                                 Completion* completion);
   void finish(Operation* operation, const Status& status);
@@ -109,6 +112,7 @@ class UcxTransport final : public Transport {
             std::span<const std::byte> head, std::span<const std::byte> body);
   bool take_from_queues();
   void take_queued(Peer& peer, LocalInbox::Taken taken, QueuedMessage& message);
+  void learn_who_sees_stage();
 
   // Arrivals: ucx_arrivals.cpp.
   Status install_handlers();
@@ -130,6 +134,7 @@ class UcxTransport final : public Transport {
   Result<Progress> ask_for_reply(Arrival* arrival, std::span<std::byte> dst, Completion* completion,
                                  Verdict verdict);
   void send_answer(int peer, const Answer& answer);
+  void answer_taken(const Arrival& arrival);
   void on_answer(std::span<const std::byte> header);
   ucs_status_t on_reply(std::span<const std::byte> header, void* data, size_t bytes,
                         uint64_t attributes);
@@ -175,6 +180,7 @@ class UcxTransport final : public Transport {
   std::vector<int> to_connect_;  ///< have sent something and are not connected yet
   PeerWatch watch_;
   LocalInbox inbox_;
+  LocalStage stage_;
   std::vector<Peer*> queued_peers_;  ///< by number of their queue in the inbox
   uint32_t turns_without_ucx_ = 0;   ///< because there was something in a queue
   uint32_t idle_calls_ = 0;  ///< of progress() since the last look at the clock

@@ -26,8 +26,9 @@ enum class WireKind : uint16_t {
   kAnswer = 2,  ///< Answer to an offer
   kReply = 3,   ///< ReplyPrefix; the body of an offer that could not be read is the data
   kNudge = 4,   ///< nothing: look into the queues in shared memory
+  kStaged = 5,  ///< OfferPrefix, the caller's head; the body is in the sender's stage
 };
-inline constexpr unsigned kWireKinds = 5;
+inline constexpr unsigned kWireKinds = 6;
 
 struct MessagePrefix {
   uint32_t source = 0;  ///< process that sends
@@ -37,7 +38,7 @@ struct MessagePrefix {
 
 struct OfferPrefix {
   MessagePrefix message;
-  uint64_t address = 0;  ///< of the body in the sender's memory
+  uint64_t address = 0;  ///< of the body in the sender's memory, or where it begins in its stage
   uint64_t bytes = 0;
   OperationId offer;  ///< the send that waits for the answer
 };

@@ -42,7 +42,7 @@ class LocalQueueTest : public ::testing::Test {
   /// What another process with the same mapping may write.
   static local_queue::Mapping map_again(const LocalInbox& mapped) {
     return local_queue::Mapping(mapped.address().descriptor,
-                                sizeof(local_queue::Inbox) + 3 * sizeof(local_queue::Queue));
+                                local_queue::inbox_bytes(3));
   }
 
   PeerMemory owner{getpid(), 0, make_memory_token()};
@@ -171,7 +171,7 @@ TEST_F(LocalQueueTest, OpensNothingThatIsNotTheInbox) {
   EXPECT_FALSE(other.open(owner, {file, 3}, 0));
   close(file);
   const int unsealed = memfd_create("test", MFD_ALLOW_SEALING);
-  const size_t bytes = sizeof(local_queue::Inbox) + 3 * sizeof(local_queue::Queue);
+  const size_t bytes = local_queue::inbox_bytes(3);
   ASSERT_EQ(ftruncate(unsealed, static_cast<off_t>(bytes)), 0);
   EXPECT_FALSE(other.open(owner, {unsealed, 3}, 0)) << "could be made shorter";
   close(unsealed);

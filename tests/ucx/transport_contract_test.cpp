@@ -400,6 +400,43 @@ TEST_P(TransportContract, SendsWhatOnlyTheSenderCanRead) {
   });
 }
 
+// Where processes share memory long bodies are copied aside while there is room, so that nobody has to receive them for
+// their sends to be over, and the room is used again.
+TEST_P(TransportContract, BodiesOfSendsThatAreOverAreNotNeeded) {
+  with_ranks(2, [&] {
+    const bool stages = std::string(kKinds[GetParam()].name).starts_with("ucx_queues");
+    std::vector<std::vector<std::byte>> bodies;
+    for (uint64_t i = 0; i < 100; ++i) bodies.push_back(pattern(kQueueBodyBytes + 1 + i * 1009, i));
+    size_t at_once[3] = {};
+    for (size_t& count : at_once) {
+      inbox(1).messages.clear();
+      inbox(1).policy = Inbox::Policy::kKeep;
+      std::vector<Pending> sends;
+      for (auto& body : bodies) {
+        const auto original = body;
+        sends.push_back(start_send(at(0), 1, {}, body));
+        if (!sends.back().finished()) continue;
+        ++count;
+        std::fill(body.begin(), body.end(), std::byte{0});  // it is no longer needed
+        ASSERT_TRUE(until([&] { return inbox(1).messages.size() == sends.size(); }));
+        EXPECT_EQ(inbox(1).messages.back().incoming.body_bytes, original.size());
+        body = original;
+      }
+      ASSERT_TRUE(until([&] { return inbox(1).messages.size() == bodies.size(); }));
+      EXPECT_TRUE(!stages || !at(0).flushed());
+      for (size_t i = bodies.size(); i-- > 0;) inbox(1).take(inbox(1).messages[i]);
+      ASSERT_TRUE(until([&] { return inbox(1).all_received() && all_finished(sends); }));
+      for (size_t i = 0; i < bodies.size(); ++i) EXPECT_TRUE(inbox(1).messages[i].body == bodies[i]) << i;
+      ASSERT_TRUE(until([&] { return at(0).flushed() && at(1).flushed(); }));
+    }
+    if (!stages) return;
+    EXPECT_GT(at_once[0], 20u);
+    EXPECT_LT(at_once[0], bodies.size());
+    EXPECT_EQ(at_once[0], at_once[1]);
+    EXPECT_EQ(at_once[0], at_once[2]);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, TransportContract, ::testing::Range<size_t>(0, std::size(kKinds)),
                          [](const auto& info) { return kKinds[info.param].name; });
 

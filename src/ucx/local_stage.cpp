@@ -1,0 +1,35 @@
+#include "ucx/local_stage.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace uzip {
+namespace {
+
+constexpr size_t kBlocks = 64;
+constexpr size_t kBlockBytes = kStageBytes / kBlocks;
+static_assert(kMostStagedBytes / kBlockBytes < kBlocks);
+
+size_t blocks_of(size_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes; }
+
+/// So many ones, fewer than 64.
+uint64_t ones(size_t count) { return (uint64_t{1} << count) - 1; }
+
+}  // namespace
+
+// The first place of all: it was used last, and is in the caches.
+std::optional<size_t> LocalStage::put(std::span<const std::byte> body) {
+  if (memory_ == nullptr || body.empty() || body.size() > kMostStagedBytes) return std::nullopt;
+  const size_t blocks = blocks_of(body.size());
+  uint64_t begins = ~used_;
+  for (size_t i = 1; i < blocks; ++i) begins &= ~used_ >> i;
+  if (begins == 0) return std::nullopt;
+  const auto first = static_cast<size_t>(std::countr_zero(begins));
+  used_ |= ones(blocks) << first;
+  std::memcpy(memory_ + first * kBlockBytes, body.data(), body.size());
+  return first * kBlockBytes;
+}
+
+void LocalStage::give(size_t begin, size_t bytes) { used_ &= ~(ones(blocks_of(bytes)) << begin / kBlockBytes); }
+
+}  // namespace uzip
