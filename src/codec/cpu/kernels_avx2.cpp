@@ -93,13 +93,10 @@ size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
 // The escape's entry in `symbols` is 0.
 #pragma GCC unroll 4
       for (unsigned q = 0; q < 4; ++q, escaped >>= 16) {
-        const auto lower = static_cast<unsigned>(escaped & 0xff);
-        const auto upper = static_cast<unsigned>(escaped >> 8 & 0xff);
-        const __m128i order = _mm_add_epi8(load_words(kExpand.order[lower], kExpand.order[upper]),
-                                           load_16(kAfter.add[ones_of_byte(lower)]));
-        const __m128i moved = _mm_shuffle_epi8(load_16(next), order);
+        const auto marked = static_cast<unsigned>(escaped & 0xffff);
+        const __m128i moved = expand_quarter(load_16(next), marked);
         store_16(out + 16 * q, _mm_or_si128(quarter(a, b, q), moved));
-        next += ones_of_byte(lower) + ones_of_byte(upper);
+        next += static_cast<unsigned>(__builtin_popcount(marked));
       }
     }
   }
@@ -157,12 +154,12 @@ void finish_streaming() {}
 const CodecKernels kAvx2CodecKernels = {
     .split = {avx2_split_1, avx2_split_2, avx2_split_4, avx2_split_8},
     .merge = {avx2_merge_1, avx2_merge_2, avx2_merge_4, avx2_merge_8},
-    .delta = {scalar_delta_1, scalar_delta_2, scalar_delta_4, scalar_delta_8},
-    .undelta = {scalar_undelta_1, scalar_undelta_2, scalar_undelta_4, scalar_undelta_8},
-    .remove_zeros = {scalar_remove_zeros_1, scalar_remove_zeros_2, scalar_remove_zeros_4,
-                     scalar_remove_zeros_8},
-    .insert_zeros = {scalar_insert_zeros_1, scalar_insert_zeros_2, scalar_insert_zeros_4,
-                     scalar_insert_zeros_8},
+    .delta = {scalar_delta_1, scalar_delta_2, avx2_delta_4, avx2_delta_8},
+    .undelta = {scalar_undelta_1, scalar_undelta_2, avx2_undelta_4, avx2_undelta_8},
+    .remove_zeros = {avx2_remove_zeros_1, avx2_remove_zeros_2, avx2_remove_zeros_4,
+                     avx2_remove_zeros_8},
+    .insert_zeros = {avx2_insert_zeros_1, avx2_insert_zeros_2, avx2_insert_zeros_4,
+                     avx2_insert_zeros_8},
     .pack_bits = pack_bits,
     .unpack_bits = unpack_bits,
     .encode_level = {nullptr, encode_level<1>, encode_level<2>, encode_level<3>, encode_level<4>},

@@ -56,5 +56,25 @@ void avx2_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation,
                   const Output& dst);
 void avx2_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation,
                   const Output& dst);
+void avx2_delta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+void avx2_delta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
+uint64_t avx2_undelta_4(const uint8_t* src, size_t count, uint64_t base, const Output& dst);
+uint64_t avx2_undelta_8(const uint8_t* src, size_t count, uint64_t base, const Output& dst);
+size_t avx2_remove_zeros_1(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                           uint8_t* signs);
+size_t avx2_remove_zeros_2(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                           uint8_t* signs);
+size_t avx2_remove_zeros_4(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                           uint8_t* signs);
+size_t avx2_remove_zeros_8(const uint8_t* src, size_t count, uint8_t* dst, uint8_t* kept,
+                           uint8_t* signs);
+void avx2_insert_zeros_1(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                         size_t count, uint8_t* dst);
+void avx2_insert_zeros_2(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                         size_t count, uint8_t* dst);
+void avx2_insert_zeros_4(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                         size_t count, uint8_t* dst);
+void avx2_insert_zeros_8(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
+                         size_t count, uint8_t* dst);
 
 }  // namespace uzip

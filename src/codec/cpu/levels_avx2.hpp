@@ -4,65 +4,10 @@
 
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx2.hpp"
+#include "codec/cpu/moves_avx2.hpp"
 
 namespace uzip {
 namespace {
-
-/// Byte shuffles that move the marked ones of eight bytes to the front, and back. Two make one of sixteen bytes. Each is
-/// an object of its own, so that its address can be a register.
-struct MoveTable {
-  alignas(64) uint8_t order[256][8];
-};
-/// `first` is the number of the eight bytes' first one.
-constexpr MoveTable make_compress_table(unsigned first) {
-  MoveTable table{};
-  for (unsigned mask = 0; mask < 256; ++mask) {
-    unsigned next = 0;
-    for (unsigned i = 0; i < 8; ++i)
-      if ((mask >> i & 1) != 0) table.order[mask][next++] = static_cast<uint8_t>(first + i);
-    while (next < 8) table.order[mask][next++] = 0x80;
-  }
-  return table;
-}
-constexpr MoveTable make_expand_table() {
-  MoveTable table{};
-  for (unsigned mask = 0; mask < 256; ++mask) {
-    unsigned next = 0;
-    for (unsigned i = 0; i < 8; ++i)
-      table.order[mask][i] = static_cast<uint8_t>((mask >> i & 1) != 0 ? next++ : 0x80);
-  }
-  return table;
-}
-constexpr MoveTable kCompressLower = make_compress_table(0);
-constexpr MoveTable kCompressUpper = make_compress_table(8);
-constexpr MoveTable kExpand = make_expand_table();
-/// Added to the upper eight: how many the lower ones took.
-struct AfterTable {
-  alignas(64) uint8_t add[9][16];
-};
-constexpr AfterTable kAfter = [] {
-  AfterTable table{};
-  for (unsigned count = 0; count <= 8; ++count)
-    for (unsigned i = 8; i < 16; ++i) table.add[count][i] = static_cast<uint8_t>(count);
-  return table;
-}();
-
-/// Two words of eight bytes.
-[[gnu::always_inline]] inline __m128i load_words(const uint8_t* lower, const uint8_t* upper) {
-  const __m128 low = _mm_castsi128_ps(load_word(lower));
-  return _mm_castps_si128(_mm_loadh_pi(low, reinterpret_cast<const __m64*>(upper)));
-}
-[[gnu::always_inline]] inline void store_upper_word(uint8_t* dst, __m128i v) {
-  _mm_storeh_pi(reinterpret_cast<__m64*>(dst), _mm_castsi128_ps(v));
-}
-/// Sixteen of 64 bytes.
-[[gnu::always_inline]] inline __m128i quarter(Bytes a, Bytes b, unsigned index) {
-  const Bytes half = index < 2 ? a : b;
-  return index % 2 == 0 ? _mm256_castsi256_si128(half) : _mm256_extracti128_si256(half, 1);
-}
-[[gnu::always_inline]] inline unsigned ones_of_byte(unsigned byte) {
-  return static_cast<unsigned>(__builtin_popcount(byte));
-}
 
 [[gnu::always_inline]] inline uint64_t get_word(const uint8_t* src) {
   uint64_t word;
@@ -250,16 +195,8 @@ template <unsigned W, class Code>
 [[gnu::always_inline]] inline uint8_t* append_many(Bytes a, Bytes b, uint64_t escaped,
                                                    uint8_t* out) {
 #pragma GCC unroll 4
-  for (unsigned q = 0; q < 4; ++q, escaped >>= 16) {
-    const auto lower = static_cast<unsigned>(escaped & 0xff);
-    const auto upper = static_cast<unsigned>(escaped >> 8 & 0xff);
-    const __m128i order = load_words(kCompressLower.order[lower], kCompressUpper.order[upper]);
-    const __m128i moved = _mm_shuffle_epi8(quarter(a, b, q), order);
-    store_word(out, moved);
-    out += ones_of_byte(lower);
-    store_upper_word(out, moved);
-    out += ones_of_byte(upper);
-  }
+  for (unsigned q = 0; q < 4; ++q, escaped >>= 16)
+    out = append_quarter(quarter(a, b, q), static_cast<unsigned>(escaped & 0xffff), out);
   return out;
 }
 [[gnu::noinline, gnu::cold]] uint8_t* append_unexpected(Bytes a, Bytes b, uint64_t escaped,
