@@ -91,7 +91,10 @@ class Maker {
 
   std::vector<uint8_t> make(SampleKind kind) {
     for (size_t i = 0; i < count_; ++i) put(i, value(kind, i));
-    if (kind == SampleKind::kOddOne && count_ > 0) put(random_.below(count_), random_.next());
+    if (kind == SampleKind::kOddOne && count_ > 0) {
+      const uint64_t odd = random_.next();  // compilers differ in which of two arguments comes first
+      put(random_.below(count_), odd);
+    }
     return std::move(bytes_);
   }
 
