@@ -1,4 +1,4 @@
-// Portable kernels that the tables of other targets take over where no better one is worth its
+// Portable kernels of single values. The tables of other targets take those over for which no better one is worth its
 // lines.
 #pragma once
 
@@ -33,6 +33,18 @@ size_t scalar_remove_zeros_8(const uint8_t* src, size_t count, uint8_t* dst, uin
                              uint8_t* signs);
 void scalar_insert_zeros_8(const uint8_t* src, const uint8_t* kept, const uint8_t* signs,
                            size_t count, uint8_t* dst);
+void scalar_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void scalar_merge_1(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst);
+void scalar_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void scalar_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst);
+void scalar_split_4(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void scalar_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst);
+void scalar_split_8(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes);
+void scalar_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation,
+                    const Output& dst);
 size_t scalar_repeat_length(const uint8_t* bytes, size_t count, unsigned period);
 
 }  // namespace uzip
