@@ -57,6 +57,8 @@ struct Nccl {
   int (*reduce_scatter)(const void*, void*, size_t, int, int, Comm, cudaStream_t) = nullptr;
   int (*send)(const void*, size_t, int, int, Comm, cudaStream_t) = nullptr;
   int (*recv)(void*, size_t, int, int, Comm, cudaStream_t) = nullptr;
+  int (*begin)() = nullptr;
+  int (*end)() = nullptr;
   Comm comm = nullptr;
 
   bool load() {
@@ -70,7 +72,7 @@ struct Nccl {
     return find(&get_id, "ncclGetUniqueId") && find(&init, "ncclCommInitRank") &&
            find(&all_reduce, "ncclAllReduce") && find(&all_gather, "ncclAllGather") &&
            find(&reduce_scatter, "ncclReduceScatter") && find(&send, "ncclSend") &&
-           find(&recv, "ncclRecv");
+           find(&recv, "ncclRecv") && find(&begin, "ncclGroupStart") && find(&end, "ncclGroupEnd");
   }
   void connect() {
     if (own_rank == 0) {
@@ -108,6 +110,7 @@ void check_call(PeerGroup* group, cudaStream_t stream, int coll, DataType type, 
   if (coll == 2)
     for (size_t r = 0; r < ranks; ++r) std::memcpy(&expected[r * block], all[r].data(), block);
   if (coll == 3) expected = all[own_rank & ~1];
+  if (coll == kExchange) expected = all[own_rank ^ 1];
   if (coll < 2) {
     std::vector<const void*> sources;
     for (auto& values : all) sources.push_back(values.data() + (coll == 1 ? own_rank * block : 0));
@@ -130,13 +133,13 @@ void check_call(PeerGroup* group, cudaStream_t stream, int coll, DataType type, 
   call.average_over = op == UZIP_AVG ? ranks : 0;
   call.compress = compress;
   PeerTicket ticket{};
-  check(api->peers()->start(group, &call, stream, &ticket), "start");
+  start_call(group, coll, call, stream, &ticket);
   char name[160];
   std::snprintf(name, sizeof name, "%s %s op %d count %zu%s%s", kCollNames[coll],
                 datatype_info(type).name, op, count, compress ? " compressed" : "",
                 in_place ? " in place" : "");
   require(wait_for(group, ticket.number, 10), name, api->last_error());
-  check(cudaStreamSynchronize(stream), name);
+  wait_stream(group, coll, stream);
   if (coll == 3 && own_rank % 2 == 0) return;
   const std::vector<uint8_t> result = dst.get(dst.bytes);
   for (size_t i = 0; i < result.size(); ++i) {
@@ -159,8 +162,8 @@ void check_all(const Settings& settings) {
   int cases = 0;
   const size_t small[] = {1, 3, 4, 100, 4095, 16384};
   const size_t large[] = {131073, 200000, 1000003, 4 * kMiB + 8, 11 * kMiB + 17};
-  for (int coll = 0; coll < 4; ++coll) {
-    if (coll == 3 && rank_count % 2 != 0) continue;
+  for (int coll = 0; coll < kColls; ++coll) {
+    if (coll >= 3 && rank_count % 2 != 0) continue;
     for (const size_t count : small)
       for (const DataType type : {UZIP_BF16, UZIP_FP32, UZIP_FP64, UZIP_INT8, UZIP_FP8_E4M3FN})
         for (const uint8_t op : {UZIP_SUM, UZIP_MAX, UZIP_AVG}) {
@@ -211,13 +214,16 @@ struct Speed {
       if (coll == 3)
         failed = own_rank == 0 ? nccl.send(from, count, kBf16, 1, nccl.comm, stream)
                                : nccl.recv(to, count, kBf16, 0, nccl.comm, stream);
+      if (coll == kExchange)
+        failed = nccl.begin() | nccl.send(from, count, kBf16, own_rank ^ 1, nccl.comm, stream) |
+                 nccl.recv(to, count, kBf16, own_rank ^ 1, nccl.comm, stream) | nccl.end();
       require(failed == 0, "NCCL", kCollNames[coll]);
       return;
     }
     PeerCall call = make_call(coll, UZIP_BF16, count, from, to);
     call.compress = variant == 2;
     call.levels = levels;
-    check(api->peers()->start(group, &call, stream, &last_ticket), kCollNames[coll]);
+    start_call(group, coll, call, stream, &last_ticket);
   }
   PeerTicket last_ticket{};
 };
@@ -228,7 +234,7 @@ double time_calls(Speed& speed, int variant, int coll, size_t bytes, size_t call
   barrier();
   const double begin = now();
   for (size_t i = 0; i < calls; ++i) speed.start(variant, coll, bytes, i);
-  check(cudaStreamSynchronize(speed.stream), "wait");
+  wait_stream(speed.group, variant == 0 ? 0 : coll, speed.stream);
   shared->seconds[own_rank] = (now() - begin) / static_cast<double>(calls);
   if (variant != 0 && !wait_for(speed.group, speed.last_ticket.number, 10))
     require(false, kCollNames[coll], api->last_error());
@@ -260,7 +266,7 @@ void measure(const Settings& settings, const std::string& tensors) {
   pattern.resize(32 * kMiB);
   for (size_t at = 0; at < speed.src.bytes; at += pattern.size()) speed.src.put(pattern, at);
 
-  const std::string calls = settings.text("calls", "allreduce,reduce_scatter,allgather,sendrecv");
+  const std::string calls = settings.text("calls", "allreduce,reduce_scatter,allgather,sendrecv,exchange");
   std::string sizes = settings.text(
       "sizes", "8,1024,65536,262144,1048576,4194304,16777216,67108864,268435456,1073741824");
   const auto rounds = static_cast<size_t>(settings.number("rounds", 7));
@@ -270,7 +276,7 @@ void measure(const Settings& settings, const std::string& tensors) {
   if (own_rank == 0)
     std::printf("%-14s %11s %10s %10s %10s   GB/s: %7s %7s %7s  plain/nccl lev/nccl\n", "call",
                 "bytes", "nccl us", "plain us", "lev us", "nccl", "plain", "lev");
-  for (int coll = 0; coll < 4; ++coll) {
+  for (int coll = 0; coll < kColls; ++coll) {
     if (calls.find(kCollNames[coll]) == std::string::npos) continue;
     for (size_t at = 0; at < sizes.size();) {
       const size_t bytes = std::strtoull(&sizes[at], nullptr, 10);

@@ -73,8 +73,9 @@ inline void come_late(const Settings& settings) {
 
 /// Rank 0 reduces frames that are damaged. Rank 1 does by messages what its part of an all-reduce is, but
 /// sends frames of another type: not only rank 0 must get an error, but also who takes its result.
-inline void send_damage(const Settings& settings) {
+inline void send_damage(Settings settings) {
   require(rank_count == 2, "damage", "is for two ranks");
+  settings.values.emplace("fused", "4000000");  // messages, too, by the kernel of the all-reduce
   PeerGroup* const group = make_group(settings);
   cudaStream_t const stream = make_stream();
   DeviceBuffer src(4 * kMiB);

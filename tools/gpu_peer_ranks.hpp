@@ -117,12 +117,16 @@ struct DeviceBuffer {
 
 // ---- Calls -----------------------------------------------------------------------------------------
 
-inline const char* const kCollNames[] = {"allreduce", "reduce_scatter", "allgather", "sendrecv"};
+/// The last: both ranks of a pair send and receive at the same time.
+inline const char* const kCollNames[] = {"allreduce", "reduce_scatter", "allgather", "sendrecv",
+                                         "exchange"};
+inline constexpr int kColls = 5;
+inline constexpr int kExchange = 4;
 
 inline PeerCall make_call(int coll, DataType type, size_t count, const void* src, void* dst) {
   PeerCall call{};
   call.coll = static_cast<PeerColl>(coll);
-  if (coll == 3) {
+  if (coll >= 3) {
     call.coll = own_rank % 2 == 0 ? PeerColl::kSend : PeerColl::kRecv;
     call.peer = own_rank ^ 1;
   }
@@ -133,6 +137,26 @@ inline PeerCall make_call(int coll, DataType type, size_t count, const void* src
   call.src = src;
   call.dst = dst;
   return call;
+}
+
+/// On `stream`; the two messages of an exchange on the group's own.
+inline void start_call(PeerGroup* group, int coll, PeerCall call, cudaStream_t stream,
+                       PeerTicket* ticket) {
+  if (coll != kExchange)
+    return check(api->peers()->start(group, &call, stream, ticket), kCollNames[coll]);
+  for (const PeerColl way : {PeerColl::kRecv, PeerColl::kSend}) {
+    call.coll = way;
+    check(api->peers()->start(group, &call, api->peers()->stream_of(group, way), ticket),
+          kCollNames[coll]);
+  }
+}
+
+/// Waits for what the calls of a kind are on.
+inline void wait_stream(PeerGroup* group, int coll, cudaStream_t stream) {
+  if (coll != kExchange) return check(cudaStreamSynchronize(stream), kCollNames[coll]);
+  for (const PeerColl way : {PeerColl::kRecv, PeerColl::kSend})
+    check(cudaStreamSynchronize(static_cast<cudaStream_t>(api->peers()->stream_of(group, way))),
+          kCollNames[coll]);
 }
 
 /// Polls until the call is done; false, with a sentence in last_error(), when it fails.

@@ -99,7 +99,7 @@ constexpr std::array kRows = {
     Row{"UZIP_GPU_MEMORY", BytesForm{&Config::gpu_memory}, kOwnChoice,
         "bytes of pinned and device memory that calls may use for each GPU; auto: 156M"},
     Row{"UZIP_GPU_PEERS", SwitchForm{&Config::gpu_peers}, kMustMatch,
-        "collectives between the GPUs of one host go by memory that these open to one another"},
+        "messages and collectives between the GPUs of one host go by memory that these open to one another"},
     Row{"UZIP_GPU_PEER_MEMORY", BytesForm{&Config::gpu_peer_memory}, kMustMatch,
         "bytes of device memory for that, for each communicator; auto: 384M"},
     Row{"UZIP_GPU_BLOCKS", IntegerForm{&Config::gpu_blocks, 0}, kOwnChoice,

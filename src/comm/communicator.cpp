@@ -68,7 +68,7 @@ Communicator::~Communicator() {
   while (!receives_.empty()) receives_.back()->detach();
   while (!sends_.empty()) sends_.back()->detach();
   for (const auto& vote : votes_) engine_.release(vote->request);
-  for (HeldMessage& message : held_) engine_.discard(message.incoming);
+  for (HeldMessage& message : held_) discard(message);
 }
 
 // ---- Starting calls --------------------------------------------------------------------------------------
@@ -128,6 +128,7 @@ Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<Pr
   if (!health_.ok()) return health_.with_context(call_name(args.kind));
   UZIP_RETURN_IF_ERROR(request.use_memory_of(args));
   request.prepare_vote(peers_ ? peers_->vote(args, plan->plan) : Ballot::kNo, size());
+  request.prepare_offer(peers_ && peers_->offers(args));
   UZIP_RETURN_IF_ERROR(request.follow_stream(args));
   if (!args.announced && calibration_due(args)) UZIP_RETURN_IF_ERROR(start_vote(false).status());
   CallStamp stamp;
@@ -253,10 +254,11 @@ bool Communicator::deliver(Request& request, Incoming& incoming, const MessageHe
   const MessageIndex index = MessageIndex::unpack(head.envelope.index);
   const auto source = static_cast<int>(head.envelope.source);
   if (Status status = check_stamp(request, head); !status.ok()) {
+    decline_offer(head);
     request.fail(status);
     return false;
   }
-  if (index.round == MessageIndex::kInquiryRound) return request.on_ballot(incoming, source, index.message);
+  if (index.round == MessageIndex::kInquiryRound) return request.on_aside(incoming, source, index.message);
   switch (request.on_message(incoming, head.frame, source, index.round, index.message)) {
     case Request::Answer::kTaken: return true;
     case Request::Answer::kLater: hold(incoming, head); return true;
@@ -455,24 +457,6 @@ void Communicator::on_control(const MessageHead& head, const std::string& text) 
                       MessageIndex::unpack(head.envelope.index).tag_of_lost(), status);
       break;
   }
-}
-
-void Communicator::send_ballot(int peer, const CallStamp& stamp, Ballot ballot) {
-  std::string body;
-  if (ballot == Ballot::kOffer) {
-    const gpu::PeerHandle& handle = peers_->handle();
-    body.assign(reinterpret_cast<const char*>(handle.bytes), sizeof handle.bytes);
-  }
-  send_aside(peer, stamp, static_cast<uint32_t>(ballot), body);
-}
-
-void Communicator::send_aside(int peer, const CallStamp& stamp, uint32_t number, const std::string& body) {
-  MessageHead head;
-  head.envelope.index = MessageIndex{MessageKind::kCollective, MessageIndex::kInquiryRound, number}.pack();
-  head.frame.call = stamp;
-  seal(head);
-  readdress(head, numbers_[static_cast<size_t>(peer)], static_cast<uint32_t>(rank_));
-  engine_.send_control(process(peer), head, body);
 }
 
 // ---- Sending ---------------------------------------------------------------------------------------------

@@ -97,6 +97,7 @@ class Communicator {
   /// About a call, not of it; see MessageIndex::kInquiryRound. Number 0 is an inquiry.
   void send_aside(int peer, const CallStamp& stamp, uint32_t number, const std::string& body = "");
   void send_ballot(int peer, const CallStamp& stamp, Ballot ballot);
+  void say_of_message(int peer, const CallStamp& stamp, uint32_t tag, OfferNumber number, const std::string& body = "");
   void on_request_ended(Request& request);
 
  private:
@@ -125,6 +126,10 @@ class Communicator {
   bool waits_for_receive(uint32_t source, uint32_t sequence) const;
   bool match_first(Incoming& incoming, const MessageHead& head);
   bool deliver(Request& request, Incoming& incoming, const MessageHead& head);
+  void send_aside(int peer, MessageHead& head, const std::string& body);
+  bool on_answer(Incoming& incoming, const MessageHead& head);
+  void decline_offer(const MessageHead& head);
+  void discard(HeldMessage& message);
   void hold(Incoming& incoming, const MessageHead& head);
   void drop_held_of_ended_calls();
   void release_early(uint32_t source);

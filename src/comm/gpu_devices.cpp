@@ -49,8 +49,10 @@ Result<GpuDevice*> GpuDevices::device(int number) {
   gpu::DeviceInfo info = {};
   const int numa_node = api->describe_device(number, &info) == 0 ? numa_of_pci(info.bus) : -1;
   auto made = std::make_unique<GpuDevice>(*api, number, numa_node, config_.checksum);
-  UZIP_ASSIGN_OR_RETURN(made->executor,
-                        gpu::StreamExecutor::create(*api, number, static_cast<unsigned>(config_.gpu_blocks)));
+  // What is staged meanwhile finds room beside two kernels that wait for other ranks: all of its blocks, which wait for
+  // one another.
+  const int blocks = config_.gpu_blocks == 0 && config_.gpu_peers ? info.processors : config_.gpu_blocks;
+  UZIP_ASSIGN_OR_RETURN(made->executor, gpu::StreamExecutor::create(*api, number, static_cast<unsigned>(blocks)));
   devices_.push_back(std::move(made));
   return devices_.back().get();
 }

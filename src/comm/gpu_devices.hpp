@@ -51,6 +51,7 @@ class GpuDevices {
   /// What moves forward with progress(), too.
   void add(GpuPeers* peers) { peers_.push_back(peers); }
   void remove(GpuPeers* peers) { std::erase(peers_, peers); }
+  const std::vector<GpuPeers*>& peers() const { return peers_; }
   bool progress();
   bool busy() const;
 

@@ -3,6 +3,7 @@
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "comm/gpu_devices.hpp"
+#include "comm/gpu_offer.hpp"
 #include "comm/request.hpp"
 
 #include <algorithm>
@@ -22,12 +23,17 @@ constexpr size_t kDefaultMemory = size_t{384} << 20;
 /// for more ranks what was right for coding by pieces.
 size_t least_coded_bytes(CallKind kind, int ranks) {
   constexpr size_t kMiB = size_t{1} << 20;
+  if (is_point_to_point(kind)) return 48 * kMiB;
   if (ranks > 2) return 128 * kMiB;
   return (kind == CallKind::kReduceScatter ? 16 : 4) * kMiB;
 }
 
-/// Calls at work at a time; the plugin can count 256.
+/// Calls at work at a time; the plugin can count 256, from the oldest one on.
 constexpr size_t kMostAtWork = 128;
+/// Beyond so many messages go in rounds.
+constexpr size_t kMostMessages = 64;
+/// Shorter messages go in rounds: their senders need not wait for a receiver.
+constexpr size_t kLeastMessageBytes = 8192;
 
 /// How long the end of a communicator waits for calls that it gave up.
 constexpr std::chrono::seconds kGiveUpLimit{5};
@@ -37,6 +43,8 @@ std::optional<gpu::PeerColl> coll_here(CallKind kind) {
     case CallKind::kAllreduce: return gpu::PeerColl::kAllreduce;
     case CallKind::kReduceScatter: return gpu::PeerColl::kReduceScatter;
     case CallKind::kAllgather: return gpu::PeerColl::kAllgather;
+    case CallKind::kSend: return gpu::PeerColl::kSend;
+    case CallKind::kRecv: return gpu::PeerColl::kRecv;
     default: return std::nullopt;
   }
 }
@@ -55,7 +63,7 @@ GpuPeers::~GpuPeers() {
   if (!api_) return;
   given_up_ = given_up_ || busy();
   const auto limit = std::chrono::steady_clock::now() + kGiveUpLimit;
-  while (busy() && std::chrono::steady_clock::now() < limit) progress();
+  while (busy() && std::chrono::steady_clock::now() < limit) end_calls();
   // What a stream may still write to stays for good.
   if (!busy()) {
     if (group_) api_->peers()->destroy(group_);
@@ -67,18 +75,23 @@ GpuPeers::~GpuPeers() {
 // ---- Agreement -------------------------------------------------------------------------------------------
 
 Ballot GpuPeers::vote(const CollArgs& args, const Plan& plan) {
-  if (state_ == State::kRefused || args.device < 0 || args.count == 0 || args.user_op || !coll_here(args.kind) ||
-      !has_same_bits(plan))
+  if (is_refused() || is_point_to_point(args.kind) || args.user_op || !coll_here(args.kind) || !has_same_bits(plan) ||
+      !has_memory_for(args))
     return Ballot::kNo;
+  return state_ == State::kReady ? Ballot::kReady : Ballot::kOffer;
+}
+
+/// Takes memory on the GPU of the first such call.
+bool GpuPeers::has_memory_for(const CollArgs& args) {
+  if (args.device < 0 || args.count == 0) return false;
   if (state_ == State::kUnused) {
     if (const Status created = create(args.device); !created.ok()) {
       refuse(created.message().c_str());
-      return Ballot::kNo;
+      return false;
     }
     state_ = State::kOffered;
   }
-  if (args.device != device_) return Ballot::kNo;
-  return state_ == State::kReady ? Ballot::kReady : Ballot::kOffer;
+  return args.device == device_;
 }
 
 Status GpuPeers::create(int device) {
@@ -127,7 +140,91 @@ void GpuPeers::refuse(const char* why) {
   log(LogLevel::kWarn, "calls between the GPUs of this host go through its memory: %s", why);
 }
 
+// ---- Messages --------------------------------------------------------------------------------------------
+
+bool GpuPeers::offers(const CollArgs& args) {
+  if (args.kind != CallKind::kSend || args.peer == rank_ || args.count * datatype_size(args.type) < kLeastMessageBytes)
+    return false;
+  return takes(args) && has_room();
+}
+
+bool GpuPeers::open_pair(int rank, const gpu::PeerHandle& handle) {
+  paired_.resize(static_cast<size_t>(size_));
+  const Status opened = check(api_->peers()->connect_pair(group_, rank, &handle));
+  if (!opened.ok()) refuse(opened.message().c_str());
+  return opened.ok();
+}
+
+void GpuPeers::leave(GpuOffer& offer) {
+  std::erase(offers_, &offer);
+  if (opening_ == &offer) opening_ = nullptr;
+}
+
+/// Whether one more message can be counted, with those that this rank has offered.
+bool GpuPeers::has_room() const {
+  uint64_t oldest = last_ticket_ + 1;
+  for (const Call& call : calls_) oldest = std::min(oldest, call.ticket);
+  return last_ticket_ + 1 - oldest + offered_ < kMostMessages;
+}
+
+bool GpuPeers::has_collectives() const {
+  return !turns_.empty() ||
+         std::ranges::any_of(calls_, [](const Call& call) { return call.coll < gpu::PeerColl::kSend; });
+}
+
+bool GpuPeers::receives() const {
+  return opening_ || std::ranges::any_of(calls_, [](const Call& call) { return call.coll == gpu::PeerColl::kRecv; });
+}
+
+bool GpuPeers::receives_from_others_than(int rank) const {
+  return opening_ || std::ranges::any_of(calls_, [&](const Call& call) {
+           return call.coll == gpu::PeerColl::kRecv && call.peer != rank;
+         });
+}
+
+/// Those of other communicators have the same GPUs.
+template <class Question>
+bool GpuPeers::any_group(Question question) const {
+  return std::ranges::any_of(gpus_.peers(), [&](const GpuPeers* peers) { return (peers->*question)(); });
+}
+
+bool GpuPeers::answer_offers() {
+  bool moved = false;
+  while (!offers_.empty()) {
+    GpuOffer& next = *offers_.front();
+    const bool accepts = !is_refused() && has_room() && !any_group(&GpuPeers::has_collectives);
+    const bool others_receive =
+        std::ranges::any_of(gpus_.peers(), [&](const GpuPeers* peers) { return peers != this && peers->receives(); });
+    if (accepts && (others_receive || receives_from_others_than(next.source()))) break;
+    offers_.pop_front();
+    moved = true;
+    if (accepts) {
+      opening_ = &next;
+      next.accept();
+    } else {
+      next.decline();
+    }
+  }
+  return moved;
+}
+
+bool GpuPeers::start_votes() {
+  bool moved = false;
+  for (;;) {
+    const auto next = std::ranges::find_if(turns_, [](const Turn& turn) { return !turn.voted; });
+    if (next == turns_.end() || any_group(&GpuPeers::receives)) return moved;
+    next->voted = moved = true;
+    next->request->start_vote();
+  }
+}
+
 // ---- Order -----------------------------------------------------------------------------------------------
+
+bool GpuPeers::wait_for_turn(Request& request) {
+  const bool votes = !any_group(&GpuPeers::receives);
+  turns_.push_back({&request, votes, false});
+  return votes;
+}
 
 void GpuPeers::take_turn(Request& request) {
   for (Turn& turn : turns_)
@@ -161,7 +258,8 @@ GpuPeers::Way GpuPeers::way_of(const Plan& plan) const {
 
 Result<GpuPeers::Sent> GpuPeers::start(const CollArgs& args, const Way& way, const CallStamp& stamp, void* stream, void* after,
                                        Completion* completion) {
-  if (state_ != State::kOpened && state_ != State::kReady)
+  const bool message = is_point_to_point(args.kind);
+  if (given_up_ || !(message ? paired(args.peer) : state_ == State::kOpened || state_ == State::kReady))
     return error(UZIP_ERR_INTERNAL, "a call between the GPUs of this host has failed before, which this one was to follow");
   if (after) UZIP_RETURN_IF_ERROR(check(api_->stream_waits_for_event(stream, after)));
   gpu::PeerCall call{};
@@ -170,6 +268,7 @@ Result<GpuPeers::Sent> GpuPeers::start(const CollArgs& args, const Way& way, con
   call.op = static_cast<uint8_t>(args.op);
   call.compress = way.codec != nullptr;
   call.levels = gpu::levels_on_gpu(way.level);
+  call.peer = args.peer;
   call.count = args.count;
   call.average_over = args.op == UZIP_AVG ? static_cast<uint64_t>(size_) : 0;
   call.src = args.src;
@@ -177,16 +276,29 @@ Result<GpuPeers::Sent> GpuPeers::start(const CollArgs& args, const Way& way, con
   call.stamp = stamp;
   gpu::PeerTicket ticket{};
   UZIP_RETURN_IF_ERROR(check(api_->peers()->start(group_, &call, stream, &ticket)));
-  calls_.push_back({ticket.number, completion});
+  last_ticket_ = ticket.number;
+  calls_.push_back({ticket.number, call.coll, call.peer, completion});
   return Sent{ticket.payload_bytes, ticket.wire_bytes};
+}
+
+void* GpuPeers::own_stream(CallKind kind) const {
+  return is_point_to_point(kind) ? api_->peers()->stream_of(group_, *coll_here(kind)) : stream_;
 }
 
 void GpuPeers::give_up() {
   given_up_ = true;
+  if (group_) static_cast<void>(api_->peers()->give_up(group_));  // the others may wait although nothing is at work here
   refuse("one has failed, and after it no other could be started");
 }
 
 bool GpuPeers::progress() {
+  bool moved = end_calls();
+  if (!offers_.empty()) moved |= answer_offers();
+  if (!turns_.empty()) moved |= start_votes();
+  return moved;
+}
+
+bool GpuPeers::end_calls() {
   if (calls_.empty()) return false;
   if (given_up_) static_cast<void>(api_->peers()->give_up(group_));
   bool moved = false;

@@ -17,6 +17,7 @@
 namespace uzip {
 
 class GpuDevices;
+class GpuOffer;
 class Request;
 struct Config;
 
@@ -40,9 +41,27 @@ class GpuPeers {
   /// From now on this rank says no.
   void refuse(const char* why);
 
+  // Messages (GpuOffer). Kernels that wait for other ranks must have what they wait for at work, so what a rank receives
+  // never waits beside a collective: it is accepted only while there is none here, and this rank votes only while it receives
+  // nothing. What it receives at a time is from one rank, which sends in the order in which it was accepted.
+  /// Whether the GPUs may carry a message of this rank's.
+  bool offers(const CollArgs& args);
+  /// Whether its buffer is on this rank's GPU.
+  bool takes(const CollArgs& args) { return !is_refused() && has_memory_for(args); }
+  void offer_begun() { ++offered_; }
+  void offer_ended() { --offered_; }
+  /// Whether this rank and another one have opened their memory to one another.
+  bool paired(int rank) const { return state_ == State::kReady || (!paired_.empty() && paired_[static_cast<size_t>(rank)]); }
+  bool open_pair(int rank, const gpu::PeerHandle& handle);
+  void set_paired(int rank) { paired_[static_cast<size_t>(rank)] = true; }
+  /// GpuOffer::accept() or decline() is called, from progress().
+  void wait_to_receive(GpuOffer& offer) { offers_.push_back(&offer); }
+  void leave(GpuOffer& offer);
+
   // Order. All ranks must start the calls that they agree on in the same order, which is that in which they were made.
-  /// `request` waits for what the ranks agree on.
-  void wait_for_turn(Request& request) { turns_.push_back({&request, false}); }
+  /// `request` waits for what the ranks agree on. False: it must not vote yet; Request::start_vote() is called, from
+  /// progress(), when it may.
+  bool wait_for_turn(Request& request);
   /// They have agreed; Request::start_at_peers() is called when all before it is decided, perhaps at once.
   void take_turn(Request& request);
   /// It is carried out otherwise, or has failed.
@@ -62,7 +81,8 @@ class GpuPeers {
   /// is called, from progress(), when it has ended. After an error no other call can be started.
   Result<Sent> start(const CollArgs& args, const Way& way, const CallStamp& stamp, void* stream, void* after,
                      Completion* completion);
-  void* own_stream() const { return stream_; }
+  /// For calls of which nobody waits on the caller's stream.
+  void* own_stream(CallKind kind) const;
   /// A call failed that others may have begun: lets nothing wait for other ranks any more. The calls at work fail soon.
   void give_up();
   bool progress();
@@ -78,12 +98,26 @@ class GpuPeers {
   };
   struct Turn {
     Request* request;
+    bool voted;
     bool agreed;
   };
   struct Call {
     uint64_t ticket;
+    gpu::PeerColl coll;
+    int peer;  ///< of a message
     Completion* completion;
   };
+  bool is_refused() const { return state_ == State::kRefused; }
+  bool has_memory_for(const CollArgs& args);
+  bool has_room() const;
+  bool has_collectives() const;
+  bool receives() const;
+  bool receives_from_others_than(int rank) const;
+  template <class Question>
+  bool any_group(Question question) const;
+  bool end_calls();
+  bool answer_offers();
+  bool start_votes();
   Status create(int device);
   Status create_here();
   void advance();
@@ -100,6 +134,11 @@ class GpuPeers {
   void* stream_ = nullptr;
   std::deque<Turn> turns_;
   std::vector<Call> calls_;  ///< at work
+  uint64_t last_ticket_ = 0;
+  std::vector<bool> paired_;    ///< by rank
+  std::deque<GpuOffer*> offers_;  ///< to this rank, that wait
+  GpuOffer* opening_ = nullptr;   ///< accepted, but its sender opens this rank's memory first
+  size_t offered_ = 0;            ///< by this rank, and not answered yet
   bool given_up_ = false;
 };
 

@@ -28,6 +28,7 @@ void GpuVote::start() {
   own.first = mine_;
   if (mine_ == Ballot::kOffer) handles_[static_cast<size_t>(request_.rank())] = request_.comm()->peers()->handle();
   tell_all(mine_);
+  decide();  // the others may have voted before
 }
 
 void GpuVote::tell_all(Ballot ballot) {

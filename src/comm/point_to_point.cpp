@@ -11,10 +11,10 @@
 namespace uzip {
 namespace {
 
-/// The piece of a point to point message that is matched by its tag.
+/// The piece of a point to point message that is matched by its tag; or what offers the message.
 bool is_first_piece(const MessageHead& head) {
   const MessageIndex index = MessageIndex::unpack(head.envelope.index);
-  return index.kind == MessageKind::kPointToPoint && index.round == 0 && index.message == 0;
+  return (index.kind == MessageKind::kPointToPoint && index.round == 0 && index.message == 0) || offer_in(head).offers();
 }
 
 }  // namespace
@@ -37,6 +37,11 @@ bool Communicator::waits_for_receive(uint32_t source, uint32_t sequence) const {
 
 bool Communicator::on_point_to_point(Incoming& incoming, const MessageHead& head) {
   const uint32_t source = head.envelope.source, sequence = head.frame.call.sequence;
+  if (MessageIndex::unpack(head.envelope.index).round == MessageIndex::kInquiryRound) {
+    if (!peers_) return false;  // nobody offers anything
+    if (offer_in(head).answers()) return on_answer(incoming, head);
+    if (!offer_in(head).offers() && !find_receive(source, sequence)) return false;
+  }
   if (Request* receive = find_receive(source, sequence)) return deliver(*receive, incoming, head);
   if (is_lost(source, sequence)) return false;
   const bool first = is_first_piece(head);
@@ -64,7 +69,7 @@ Request* Communicator::find_unbound(uint32_t source, uint32_t tag) {
 /// The first piece of the next message from its source.
 bool Communicator::match_first(Incoming& incoming, const MessageHead& head) {
   if (Request* receive = find_unbound(head.envelope.source, head.envelope.tag)) {
-    receive->bind_sender(head.frame.call.sequence);
+    receive->bind_sender(head.frame.call.sequence, offer_in(head).offers());
     return deliver(*receive, incoming, head);
   }
   hold(incoming, head);
@@ -99,6 +104,7 @@ void Communicator::bind_held(Request& receive) {
   const MessageHead* held = nullptr;
   for (const auto& [incoming, head] : held_)
     if (is_first_piece(head) && fits(head.envelope.source, head.envelope.tag, head.frame.call.sequence) &&
+        !find_receive(head.envelope.source, head.frame.call.sequence) &&  // which has it, but waits for its stream
         (!held || before(head.frame.call.sequence, held->frame.call.sequence)))
       held = &head;
   auto lost = lost_.end();
@@ -111,7 +117,9 @@ void Communicator::bind_held(Request& receive) {
     lost_.erase(lost);
     receive.fail(why, false);
   } else if (held) {
-    receive.bind_sender(held->frame.call.sequence);
+    const bool offered = offer_in(*held).offers();
+    receive.bind_sender(held->frame.call.sequence, offered);
+    if (offered) offer_held(receive, MessageIndex::kInquiryRound);
   }
 }
 

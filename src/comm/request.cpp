@@ -19,7 +19,7 @@ constexpr size_t kLongBytes = size_t{256} << 10;
 
 }  // namespace
 
-Request::Request(Engine& engine) : engine_(engine), exchange_(*this), vote_(*this) {
+Request::Request(Engine& engine) : engine_(engine), exchange_(*this), vote_(*this), offer_(*this) {
   stream_reached_.done = result_moved_.done = peers_done_.done = &Request::on_hook;
   stream_reached_.request = result_moved_.request = peers_done_.request = this;
   stream_reached_.then = &Request::on_stream_reached;
@@ -85,8 +85,9 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
     exchange_.start();
     if (!ended()) comm_->offer_held(*this, 0);
   } else if (may_be_at_peers_) {
-    comm_->peers()->wait_for_turn(*this);
-    vote_.start();
+    if (comm_->peers()->wait_for_turn(*this)) vote_.start();
+  } else if (offer_.offers()) {
+    offer_.start();
   } else {
     start_rounds();
   }
@@ -107,10 +108,16 @@ void Request::on_voted(bool at_peers) {
   if (!ended()) start_rounds();
 }
 
+void Request::on_answered(bool at_peers) {
+  may_be_at_peers_ = at_peers;
+  at_peers ? start_at_peers() : start_rounds();
+}
+
 void Request::start_at_peers() {
   GpuPeers& peers = *comm_->peers();
-  way_ = peers.way_of(plan());
-  void* const stream = args_.blocking ? args_.stream : peers.own_stream();
+  const bool message = is_point_to_point(args_.kind);
+  way_ = message ? offer_.way() : peers.way_of(plan());
+  void* const stream = args_.blocking && !message ? args_.stream : peers.own_stream(args_.kind);
   void* const after = follows_stream_ ? device_->executor->event_of(&stream_reached_) : nullptr;
   const auto sent = peers.start(args_, way_, stamp_, stream, after, &peers_done_);
   if (!sent.ok()) return fail(sent.status());
@@ -146,16 +153,20 @@ void Request::unreserve() {
   for (const auto& round : rounds_) round->unreserve();
 }
 
-void Request::bind_sender(uint32_t sequence) {
+void Request::bind_sender(uint32_t sequence, bool offered) {
   stamp_.sequence = sequence;
   bound_ = true;
-  advance();
+  offered ? offer_.expect() : advance();
+}
+
+bool Request::on_aside(Incoming& incoming, int source, uint32_t number) {
+  return is_point_to_point(args_.kind) ? offer_.on_message(incoming, number) : vote_.on_message(incoming, source, number);
 }
 
 /// Starts rounds while there are free places in the window. Rounds that finish at once come back through
 /// on_round_finished(), which must not recurse.
 void Request::advance() {
-  if (advancing_ || follows_stream_) return;
+  if (advancing_ || follows_stream_ || offer_.active()) return;
   advancing_ = true;
   while (!finished_ && status_.ok() && next_round_ < plan().rounds) {
     Round& round = *rounds_[next_round_ % plan().window];
@@ -229,6 +240,7 @@ void Request::fail(const Status& status, bool tell_others) {
   failed_at_ = std::chrono::steady_clock::now();
   exchange_.abandon();
   vote_.abandon();
+  offer_.abandon();
   for (const auto& round : rounds_) round->abandon();
   if (tell_others && comm_) comm_->tell_call_failed(*this);
   if (std::exchange(may_be_at_peers_, false) && comm_) {
@@ -250,7 +262,7 @@ void Request::on_drained() {
 }
 
 bool Request::drained() const {
-  return exchange_.pending() == 0 && vote_.pending() == 0 && hooks_ == 0 &&
+  return exchange_.pending() == 0 && vote_.pending() == 0 && offer_.pending() == 0 && hooks_ == 0 &&
          std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round->pending() == 0; });
 }
 
@@ -347,7 +359,7 @@ Result<Progress> Request::decode_reduce(DecodeReduceTask& task, Completion* comp
 
 std::vector<int> Request::waits_for() const {
   std::vector<int> result;
-  if (!bound_) return {args_.peer};
+  if (!bound_ || offer_.active() || (at_peers_ && plan().point_to_point())) return {args_.peer};
   std::vector<bool> ranks(static_cast<size_t>(plan().shape.size));
   exchange_.waits_for(ranks);
   vote_.waits_for(ranks);

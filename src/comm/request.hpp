@@ -4,6 +4,7 @@
 #include "comm/coding_habit.hpp"
 #include "comm/coll_args.hpp"
 #include "comm/direct_exchange.hpp"
+#include "comm/gpu_offer.hpp"
 #include "comm/gpu_peers.hpp"
 #include "comm/gpu_vote.hpp"
 #include "comm/message_head.hpp"
@@ -38,6 +39,8 @@ class Request {
   Status use_memory_of(const CollArgs& args);
   /// Whether the ranks vote on the call (GpuPeers::vote()); before follow_stream().
   void prepare_vote(Ballot mine, int size) { vote_.prepare(mine, size); }
+  /// Whether a message is offered to its receiver's GPU; before begin().
+  void prepare_offer(bool offers) { offer_.prepare(offers); }
   /// The call starts when all is done that is on its stream now; before begin(). Of the host's memory: at once.
   Status follow_stream(const CollArgs& args);
 
@@ -46,8 +49,8 @@ class Request {
   Status reserve(const std::shared_ptr<PreparedPlan>& prepared);
   void unreserve();
 
-  /// A receive has been matched: `sequence` is the sender's number of the message.
-  void bind_sender(uint32_t sequence);
+  /// A receive has been matched: `sequence` is the sender's number of the message. `offered`: an offer comes next.
+  void bind_sender(uint32_t sequence, bool offered);
 
   /// A message of this call. kLater: its round has not started yet, offer it again; kRefused: there is no
   /// receive for it.
@@ -55,7 +58,7 @@ class Request {
   Answer on_message(Incoming& incoming, const FrameHeader& frame, int source, uint32_t round,
                     uint32_t message);
   /// A message about the call, not of it. True if its body was taken.
-  bool on_ballot(Incoming& incoming, int source, uint32_t number) { return vote_.on_message(incoming, source, number); }
+  bool on_aside(Incoming& incoming, int source, uint32_t number);
 
   /// Ends the call with an error: nothing is started any more. With `tell_others` the other ranks are told.
   void fail(const Status& status, bool tell_others = true);
@@ -119,10 +122,15 @@ class Request {
   bool poll() { return exchange_.poll(); }
   void on_drained();
 
-  // For GpuVote and GpuPeers.
+  // For GpuVote, GpuOffer and GpuPeers.
   /// Whether the ranks' GPUs carry the call out among themselves; else it goes on in rounds.
   void on_voted(bool at_peers);
+  void start_vote() { vote_.start(); }
   void start_at_peers();
+  /// The same of a message.
+  void on_answered(bool at_peers);
+  /// This rank is about to say that they do; on_answered() follows.
+  void on_accepted() { may_be_at_peers_ = true; }
 
   // For Communicator.
   const CallStamp& stamp() const { return stamp_; }
@@ -158,6 +166,7 @@ class Request {
   std::vector<std::unique_ptr<Round>> rounds_;  ///< round k runs in rounds_[k % window]
   DirectExchange exchange_;                     ///< instead of rounds, for small calls
   GpuVote vote_;                                ///< before rounds, or instead of them
+  GpuOffer offer_;                              ///< the same of a message
   GpuDevice* device_ = nullptr;
   Hook stream_reached_, result_moved_, peers_done_;
   uint32_t hooks_ = 0;           ///< that are pending

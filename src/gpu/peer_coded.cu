@@ -89,9 +89,12 @@ class CodedCall {
     args_.end = group_.call_end(ticket);
     int each = 0;
     UZIP_CHECK(kernel_.occupancy(&each), "a kernel between ranks");
-    // All of them are at work at a time, and others' waits end as long as a ring has more slots.
+    // All of them are at work at a time, and others' waits end as long as a ring has more slots. A
+    // message goes beside one in the other direction, which may be one of a store kernel, whose
+    // thread blocks are large: with more than that, one of them might find no processor free.
+    const uint64_t here = static_cast<uint64_t>(each) * group_.processors();
     const uint64_t limits[] = {
-        static_cast<uint64_t>(each) * group_.processors(), most,
+        is_message(call_.coll) ? here * 3 / 8 : here, most,
         args_.slots / ((kCodedLag + 1) * kernel_.slots),
         group_.options().blocks > 0 ? group_.options().blocks : ~uint64_t{0}};
     const auto blocks =

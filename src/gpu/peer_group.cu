@@ -92,7 +92,7 @@ PeerGroup::~PeerGroup() {
     if (lane.opened) static_cast<void>(UZIP_GPU_RUNTIME(IpcCloseMemHandle)(lane.region));
   streams_.each([](WorkStream& work) { destroy_stream(&work); });
   if (rescue_ != nullptr) static_cast<void>(UZIP_GPU_RUNTIME(StreamDestroy)(rescue_));
-  for (const Event event : {begin_, last_call_})
+  for (const Event event : {begin_, collectives_.last, sends_.last, receives_.last})
     if (event != nullptr) static_cast<void>(UZIP_GPU_RUNTIME(EventDestroy)(event));
   api.destroy_codec(pair_codec_);
   api.destroy_codec(share_codec_);
@@ -165,7 +165,8 @@ int PeerGroup::create_streams() {
   UZIP_CHECK(UZIP_GPU_RUNTIME(StreamCreateWithPriority)(
                  &rescue_, UZIP_GPU_RUNTIME(StreamNonBlocking), greatest),
              "a stream");
-  int failed = create_event(&begin_) | create_event(&last_call_);
+  int failed = create_event(&begin_) | create_event(&collectives_.last) |
+               create_event(&sends_.last) | create_event(&receives_.last);
   streams_.each([&](WorkStream& work) { failed |= create_stream(&work); });
   if (failed != 0) return failed;
   lanes_.resize(static_cast<size_t>(options_.ranks));
@@ -217,16 +218,22 @@ int PeerGroup::connect(const PeerHandle* handles) {
   return 0;
 }
 
+int PeerGroup::connect_pair(int rank, const PeerHandle& handle) {
+  const DeviceGuard guard(device_);
+  return open_peer(rank, handle);
+}
+
 int PeerGroup::open_peer(int rank, const PeerHandle& handle) {
+  if (lane(rank).region != nullptr) return 0;
   HandleContents contents;
   std::memcpy(&contents, handle.bytes, sizeof contents);
   if (contents.magic != kHandleMagic || contents.rank != rank || contents.ranks != options_.ranks ||
-      contents.slot_bytes != layout_.slot_bytes() || contents.depth != layout_.depth())
+      contents.slot_bytes != layout_.slot_bytes() || contents.depth != layout_.depth() ||
+      contents.blocks != store_blocks_)
     return fail(
         "GPU: rank %d has opened other memory than this rank expects: do all ranks have "
         "the same settings?",
         rank);
-  store_blocks_ = std::clamp(contents.blocks, 1u, store_blocks_);
   PeerLane& peer = lane(rank);
   if (contents.process != process_token()) {
     void* memory = nullptr;
@@ -265,7 +272,8 @@ uint64_t PeerGroup::sent_elements(const PeerCall& call) const {
 }
 
 /// Whether coded tiles are stored by one kernel rather than sent in pieces. As measured on two H200: the kernel is
-/// ahead until a rank's share is so large that pieces hide what they cost.
+/// ahead until a rank's share is so large that pieces hide what they cost; with the part of the device that a message may
+/// take it never is.
 bool PeerGroup::stores_coded(const PeerCall& call) const {
   if (!is_coded_here(*this, call)) return false;
   if (options_.most_coded_here > 0) return true;
@@ -278,7 +286,7 @@ bool PeerGroup::stores_coded(const PeerCall& call) const {
     case PeerColl::kAllgather:
       return bytes < 64 * kMiB;
     default:
-      return bytes < 192 * kMiB;
+      return false;
   }
 }
 
@@ -310,12 +318,9 @@ int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
                           : is_stored(*this, call)     ? start_stores
                           : stores_coded(call)         ? start_coded
                                                        : start_pipeline;
-  // Calls come one after another, whatever streams they are on: so slots are given back in their
-  // order, and free when a rank goes on to the next call.
-  int failed = check(UZIP_GPU_RUNTIME(StreamWaitEvent)(stream, last_call_, 0), "order of calls");
+  int failed = order(call.coll, stream);
   if (failed == 0) failed = start_here(*this, call, stream, next);
-  if (failed == 0)
-    failed = check(UZIP_GPU_RUNTIME(EventRecord)(last_call_, stream), "order of calls");
+  if (failed == 0) failed = remember(call.coll, stream);
   // Part of the call may be at work, and the others wait for the rest.
   if (failed != 0) broken_ = true;
   *ticket = {next, sent_elements(call) * datatype_size(static_cast<DataType>(call.type)),
@@ -323,10 +328,33 @@ int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
   return failed;
 }
 
+/// Calls come one after another, whatever streams they are on: so slots are given back in their order,
+/// and free when a rank goes on to the next call. But what is sent does not wait for what is received:
+/// two ranks that send to one another would wait for each other.
+int PeerGroup::order(PeerColl coll, Stream stream) {
+  const auto follow = [&](const CallOrder& before) {
+    return check(UZIP_GPU_RUNTIME(StreamWaitEvent)(stream, before.last, 0), "order of calls");
+  };
+  int failed = follow(collectives_);
+  if (coll != PeerColl::kRecv && sends_.used) failed |= follow(sends_);
+  if (coll != PeerColl::kSend && receives_.used) failed |= follow(receives_);
+  return failed;
+}
+
+int PeerGroup::remember(PeerColl coll, Stream stream) {
+  CallOrder& calls = coll == PeerColl::kSend   ? sends_
+                     : coll == PeerColl::kRecv ? receives_
+                                               : collectives_;
+  sends_.used = coll == PeerColl::kSend || (sends_.used && is_message(coll));
+  receives_.used = coll == PeerColl::kRecv || (receives_.used && is_message(coll));
+  return check(UZIP_GPU_RUNTIME(EventRecord)(calls.last, stream), "order of calls");
+}
+
 CallEnd PeerGroup::call_end(uint64_t ticket) {
   CallEnd end{};
+  // Ranks without messages for one another may not have opened their memory.
   for (int r = 0; r < ranks(); ++r)
-    end.given_up[r] = r == rank() ? &flags().given_up : &flags(r).given_up;
+    end.given_up[r] = lane(r).region == nullptr ? &flags().given_up : &flags(r).given_up;
   TicketWords& words = ticket_words(ticket);
   end.ticket = ticket;
   end.done = &words.done;
@@ -388,7 +416,11 @@ int create(const PeerOptions* options, PeerGroup** group, PeerHandle* own) {
   return failed;
 }
 int connect(PeerGroup* group, const PeerHandle* handles) { return group->connect(handles); }
+int connect_pair(PeerGroup* group, int rank, const PeerHandle* handle) {
+  return group->connect_pair(rank, *handle);
+}
 void destroy(PeerGroup* group) { delete group; }
+void* stream_of(PeerGroup* group, PeerColl coll) { return group->stream_of(coll); }
 int start(PeerGroup* group, const PeerCall* call, void* stream, PeerTicket* ticket) {
   return group->start(*call, static_cast<Stream>(stream), ticket);
 }
@@ -398,7 +430,8 @@ int give_up(PeerGroup* group) { return group->give_up(); }
 }  // namespace
 
 const PeerApi* peer_api() {
-  static constexpr PeerApi kApi = {create, connect, destroy, start, query, give_up};
+  static constexpr PeerApi kApi = {create, connect, connect_pair, destroy,
+                                   start,  stream_of, query,      give_up};
   return &kApi;
 }
 

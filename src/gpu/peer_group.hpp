@@ -66,12 +66,20 @@ struct PeerStreams {
   }
 };
 
+/// The end of the last call of a kind.
+struct CallOrder {
+  Event last = nullptr;
+  bool used = false;  ///< since the last collective
+};
+
 class PeerGroup {
  public:
   ~PeerGroup();
   int create(const PeerOptions& options, PeerHandle* own);
   int connect(const PeerHandle* handles);
+  int connect_pair(int rank, const PeerHandle& handle);
   int start(const PeerCall& call, Stream stream, PeerTicket* ticket);
+  Stream stream_of(PeerColl coll) const { return (coll == PeerColl::kSend ? streams_.code : streams_.take).stream; }
   int query(uint64_t ticket, bool* done);
   int give_up();
 
@@ -103,6 +111,8 @@ class PeerGroup {
 
  private:
   uint64_t sent_elements(const PeerCall& call) const;
+  int order(PeerColl coll, Stream stream);
+  int remember(PeerColl coll, Stream stream);
   bool stores_coded(const PeerCall& call) const;
   int create_streams();
   int load_kernels();
@@ -110,7 +120,7 @@ class PeerGroup {
 
   PeerOptions options_{};
   PeerLayout layout_;
-  unsigned store_blocks_ = kStoreBlocks;  ///< as many as all ranks allow
+  unsigned store_blocks_ = kStoreBlocks;  ///< the same on all ranks
   WordOperations words_;
   int device_ = 0;
   unsigned processors_ = 1;
@@ -118,7 +128,7 @@ class PeerGroup {
   std::vector<PeerLane> lanes_;
   PeerStreams streams_;
   Event begin_ = nullptr;      ///< where a pipeline's caller was
-  Event last_call_ = nullptr;  ///< the end of the last call
+  CallOrder collectives_, sends_, receives_;
   Stream rescue_ = nullptr;
   CodecContext* pair_codec_ = nullptr;
   CodecContext* share_codec_ = nullptr;
@@ -139,6 +149,7 @@ int start_coded(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t 
 bool is_small(const PeerGroup& group, const PeerCall& call);
 bool is_stored(const PeerGroup& group, const PeerCall& call);
 bool is_coded_here(const PeerGroup& group, const PeerCall& call);
+inline bool is_message(PeerColl coll) { return coll == PeerColl::kSend || coll == PeerColl::kRecv; }
 /// See PeerGroup::load_kernels().
 int load_pipeline_kernels();
 int load_small_kernels();

@@ -65,17 +65,23 @@ enum PeerFailure : int {
 /// The ranks of one host, each with one GPU, as one of them sees them.
 class PeerGroup;
 
-/// All ranks make the same calls in the same order; kSend and kRecv in the same order for each
-/// pair. One thread at a time for each group.
+/// All ranks make the same collectives in the same order, and two ranks the same messages from one to
+/// the other, in the same order, among themselves and among the collectives. What a rank sends goes
+/// on beside what it receives: each takes less than half of the device. One thread at a time for
+/// each group.
 struct PeerApi {
   int (*create)(const PeerOptions* options, PeerGroup** group, PeerHandle* own);
   /// With the handles of all ranks, in their order. Fails when one of them can't be reached: then
   /// no rank may start a call.
   int (*connect)(PeerGroup* group, const PeerHandle* handles);
+  /// The same with one other rank: then messages between the two may be started.
+  int (*connect_pair)(PeerGroup* group, int rank, const PeerHandle* handle);
   /// No call may be at work, on any rank.
   void (*destroy)(PeerGroup* group);
   /// Enqueues a call on the stream. Does not wait for anybody.
   int (*start)(PeerGroup* group, const PeerCall* call, void* stream, PeerTicket* ticket);
+  /// A stream of the group's own for all that it sends, or receives: kSend or kRecv.
+  void* (*stream_of)(PeerGroup* group, PeerColl coll);
   /// Fails when the call has failed; last_error() says why. Asks memory of the host only.
   int (*query)(PeerGroup* group, uint64_t number, bool* done);
   /// Ends all waiting of calls at work, which fail; the group can't be used any more. To be called

@@ -36,7 +36,6 @@ struct StoreArgs {
   bool pushes;
   bool combines;
   bool pulls;
-  bool reduces;
   uint64_t average_over;
   uint64_t deadline_ns;
   CallEnd end;
@@ -50,7 +49,8 @@ struct StepTiles {
   uint8_t* collect[kMostPeerRanks];
 };
 
-template <int kType>
+/// `kReduces`: else `kType` means nothing.
+template <int kType, bool kReduces>
 class StoreExchange {
  public:
   UZIP_DEVICE explicit StoreExchange(const StoreArgs& args, StepTiles& tiles)
@@ -150,7 +150,7 @@ class StoreExchange {
     });
     if (!is_there()) return false;
     const StoreChunk part = tile({0, args_.chunks[rank_].bytes}, round);
-    if (args_.reduces)
+    if constexpr (kReduces)
       TileReducer<kType, kStoreThreads>(args_.end, args_.op, args_.average_over, tiles_.take,
                                         tiles_.share)
           .reduce(args_.own + part.begin, args_.own_result + part.begin, part.bytes);

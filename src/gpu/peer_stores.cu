@@ -14,7 +14,15 @@ template <int kType>
 __global__ void __launch_bounds__(kStoreThreads)
     store_kernel(const UZIP_KERNEL_ARGUMENT StoreArgs args) {
   __shared__ StepTiles tiles;
-  StoreExchange<kType>(args, tiles).run();
+  StoreExchange<kType, true>(args, tiles).run();
+}
+
+/// Calls that reduce nothing, of any type. A processor has room for two thread blocks: messages in
+/// both directions are at work at a time.
+__global__ void __launch_bounds__(kStoreThreads, 2)
+    move_kernel(const UZIP_KERNEL_ARGUMENT StoreArgs args) {
+  __shared__ StepTiles tiles;
+  StoreExchange<UZIP_UINT8, false>(args, tiles).run();
 }
 
 template <int kType>
@@ -75,6 +83,7 @@ void open_port(PeerGroup& group, const PeerCall& call, int rank, StoreArgs& args
 
 int load_store_kernels() {
   for (const auto& kernel : kKernels) UZIP_CHECK(kernel.load(), "a kernel between ranks");
+  UZIP_CHECK(load_kernel(move_kernel), "a kernel between ranks");
   return 0;
 }
 
@@ -126,11 +135,13 @@ int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t
   args.pushes = scatters(call.coll) || call.coll == PeerColl::kSend;
   args.combines = call.coll != PeerColl::kSend;
   args.pulls = gathers(call.coll);
-  args.reduces = scatters(call.coll);
   args.average_over = call.average_over;
   args.deadline_ns = group.options().deadline_ns;
   args.end = group.call_end(ticket);
-  return check(kKernels[call.type].launch(args, blocks, stream), "start of a call between ranks");
+  if (scatters(call.coll))
+    return check(kKernels[call.type].launch(args, blocks, stream), "start of a call between ranks");
+  move_kernel<<<blocks, kStoreThreads, 0, stream>>>(args);
+  return check(take_error(), "start of a call between ranks");
 }
 
 }  // namespace uzip::gpu

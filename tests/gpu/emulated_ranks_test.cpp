@@ -94,7 +94,7 @@ class EmulatedStores : public EmulatedRanks {
     args.own = args.own_result = data.data() + args.chunks[rank].begin;
     args.tile_bytes = args.slot_bytes = kTile;
     args.op = UZIP_SUM;
-    args.pushes = args.combines = args.pulls = args.reduces = true;
+    args.pushes = args.combines = args.pulls = true;
     args.deadline_ns = kDeadline;
     args.end = end_of(rank, ticket);
     return args;
@@ -104,7 +104,7 @@ class EmulatedStores : public EmulatedRanks {
     StepTiles tiles[kRanks * kBlocks];
     Emulator::get().launch_on(last - first + 1, kBlocks, kStoreThreads, [&] {
       const unsigned rank = first + Emulator::get().device();
-      StoreExchange<UZIP_BF16>(args[rank], tiles[rank * kBlocks + block_index()]).run();
+      StoreExchange<UZIP_BF16, true>(args[rank], tiles[rank * kBlocks + block_index()]).run();
     });
   }
 

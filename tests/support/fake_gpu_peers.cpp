@@ -1,13 +1,16 @@
 // The fake GPU's table for calls between ranks: a call is carried out, by the CPU, when the streams of all ranks have
-// come to it.
+// come to it; a message when those of its two ranks have. Counts what real kernels could wait for in a circle.
 #include "support/fake_gpu_peers.hpp"
 
 #include "base/reduce.hpp"
 #include "support/fake_gpu.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,10 +23,13 @@ class PeerGroup {
     void* stream;
     bool reached = false, done = false, failed = false;
   };
+  using Calls = std::vector<std::shared_ptr<Call>>;
   int rank = 0;
-  std::vector<PeerGroup*> all;
-  std::vector<std::shared_ptr<Call>> calls;
+  std::vector<PeerGroup*> all;  ///< null: not open to this rank
+  Calls calls, collectives;
+  std::map<int, Calls> sent, received;  ///< by the other rank
   bool given_up = false;
+  char streams[2] = {};  ///< their addresses stand for them
 };
 
 }  // namespace uzip::gpu
@@ -39,7 +45,8 @@ std::recursive_mutex mutex;
 using Lock = std::lock_guard<std::recursive_mutex>;
 int refusing_rank = -1;
 int failing_rank = -1;
-int groups = 0;
+std::set<PeerGroup*> living;
+int risks = 0;
 
 int refuse() { return plugin()->set_device(-1); }  // leaves a sentence in last_error()
 
@@ -49,7 +56,7 @@ int create(const gpu::PeerOptions* options, PeerGroup** group, gpu::PeerHandle* 
   (*group)->all.resize(static_cast<size_t>(options->ranks));
   std::memcpy(own->bytes, group, sizeof *group);
   const Lock lock(mutex);
-  ++groups;
+  living.insert(*group);
   return 0;
 }
 
@@ -59,9 +66,15 @@ int connect(PeerGroup* group, const gpu::PeerHandle* handles) {
   return group->rank == refusing_rank ? refuse() : 0;
 }
 
+int connect_pair(PeerGroup* group, int rank, const gpu::PeerHandle* handle) {
+  const Lock lock(mutex);
+  std::memcpy(&group->all[static_cast<size_t>(rank)], handle->bytes, sizeof(PeerGroup*));
+  return group->rank == refusing_rank ? refuse() : 0;
+}
+
 void destroy(PeerGroup* group) {
   const Lock lock(mutex);
-  groups -= group != nullptr;
+  living.erase(group);
   delete group;
 }
 
@@ -93,36 +106,85 @@ void carry_out(const std::vector<std::shared_ptr<PeerGroup::Call>>& calls) {
   }
 }
 
-void reach(PeerGroup* group, size_t index) {
-  const Lock lock(mutex);
-  group->calls[index]->reached = true;
-  std::vector<std::shared_ptr<PeerGroup::Call>> calls;
+using Calls = PeerGroup::Calls;
+
+void reach_collective(PeerGroup* group, size_t index) {
+  Calls calls;
   for (PeerGroup* const other : group->all) {
-    if (other->calls.size() <= index || !other->calls[index]->reached || other->given_up) return;
-    calls.push_back(other->calls[index]);
+    if (!other || other->collectives.size() <= index || !other->collectives[index]->reached || other->given_up) return;
+    calls.push_back(other->collectives[index]);
   }
   carry_out(calls);
 }
 
+/// Both ends must agree on what it is: they have come to the same one of their messages.
+void reach_message(PeerGroup* from, PeerGroup* to, size_t index) {
+  Calls& sent = from->sent[to->rank];
+  Calls& received = to->received[from->rank];
+  if (sent.size() <= index || received.size() <= index || from->given_up || to->given_up) return;
+  PeerGroup::Call& out = *sent[index];
+  PeerGroup::Call& in = *received[index];
+  if (!out.reached || !in.reached) return;
+  const PeerCall& a = out.call;
+  const PeerCall& b = in.call;
+  const bool same = a.count == b.count && a.type == b.type && a.compress == b.compress && (!a.compress || a.levels == b.levels);
+  if (same) std::memcpy(behind(b.dst), behind(a.src), a.count * datatype_size(static_cast<DataType>(a.type)));
+  in.failed = !same;
+  out.done = in.done = true;
+}
+
+void reach(PeerGroup* group, const std::shared_ptr<PeerGroup::Call>& call, size_t index) {
+  const Lock lock(mutex);
+  call->reached = true;
+  const PeerColl coll = call->call.coll;
+  if (coll < PeerColl::kSend) return reach_collective(group, index);
+  PeerGroup* const other = group->all[static_cast<size_t>(call->call.peer)];
+  coll == PeerColl::kSend ? reach_message(group, other, index) : reach_message(other, group, index);
+}
+
+bool at_work(const Calls& calls) {
+  return std::ranges::any_of(calls, [](const auto& call) { return !call->done; });
+}
+
+/// What a rank receives must not wait beside a collective, nor beside what it receives from another rank.
+bool is_risky(const PeerGroup& group, const PeerCall& call) {
+  if (call.coll == PeerColl::kSend) return false;
+  const bool receives = std::ranges::any_of(group.received, [&](const auto& one) {
+    return (call.coll < PeerColl::kSend || one.first != call.peer) && at_work(one.second);
+  });
+  return receives || (call.coll == PeerColl::kRecv && at_work(group.collectives));
+}
+
 int start(PeerGroup* group, const PeerCall* call, void* stream, gpu::PeerTicket* ticket) {
+  const auto started = std::make_shared<PeerGroup::Call>(PeerGroup::Call{*call, stream});
   size_t index = 0;
   {
     const Lock lock(mutex);
     if (group->given_up || group->rank == failing_rank) return refuse();
-    index = group->calls.size();
-    group->calls.push_back(std::make_shared<PeerGroup::Call>(PeerGroup::Call{*call, stream}));
+    risks += is_risky(*group, *call);
+    Calls& kind = call->coll == PeerColl::kSend   ? group->sent[call->peer]
+                  : call->coll == PeerColl::kRecv ? group->received[call->peer]
+                                                  : group->collectives;
+    index = kind.size();
+    kind.push_back(started);
+    group->calls.push_back(started);
+    *ticket = {group->calls.size(), 100, 71};
   }
-  launch(stream, [group, index] { reach(group, index); });
-  *ticket = {index + 1, 100, 71};
+  launch(stream, [group, started, index] { reach(group, started, index); });
   return 0;
 }
+
+void* stream_of(PeerGroup* group, PeerColl coll) { return &group->streams[coll == PeerColl::kRecv]; }
 
 int query(PeerGroup* group, uint64_t number, bool* done) {
   bool idle = false;
   PeerGroup::Call& call = *group->calls[number - 1];
   (void)plugin()->query_stream(call.stream, &idle);  // moves streams forward
   const Lock lock(mutex);
-  if (group->given_up && call.reached && !call.done) call.failed = call.done = true;
+  // Whoever gives a message up tells the other's GPU.
+  PeerGroup* const other = call.call.coll < PeerColl::kSend ? group : group->all[static_cast<size_t>(call.call.peer)];
+  const bool given_up = group->given_up || living.count(other) == 0 || other->given_up;
+  if (given_up && call.reached && !call.done) call.failed = call.done = true;
   *done = call.done;
   return call.failed ? refuse() : 0;
 }
@@ -136,7 +198,7 @@ int give_up(PeerGroup* group) {
 }  // namespace
 
 const gpu::PeerApi* peers() {
-  static constexpr gpu::PeerApi kApi = {create, connect, destroy, start, query, give_up};
+  static constexpr gpu::PeerApi kApi = {create, connect, connect_pair, destroy, start, stream_of, query, give_up};
   return &kApi;
 }
 
@@ -152,7 +214,12 @@ void fail_peers_start(int rank) {
 
 int peer_groups() {
   const Lock lock(mutex);
-  return groups;
+  return static_cast<int>(living.size());
+}
+
+int peer_risks() {
+  const Lock lock(mutex);
+  return risks;
 }
 
 }  // namespace uzip::fake_gpu

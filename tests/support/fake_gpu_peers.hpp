@@ -14,5 +14,7 @@ void refuse_peers(int rank);
 void fail_peers_start(int rank);
 /// How many there are.
 int peer_groups();
+/// Calls so far that began beside what they must not wait beside.
+int peer_risks();
 
 }  // namespace uzip::fake_gpu
