@@ -219,24 +219,36 @@ void BlockDecoder::take_top(size_t count, const Output& dst) {
 void BlockDecoder::take_planes(size_t count, const Output& dst) {
   const size_t size = traits_.size;
   const size_t piece = CodecScratch::State::kPieceBytes / size;
-  std::array<const uint8_t*, kMaxTypeSize> planes{};
   for (size_t at = 0; at < count; at += piece) {
     const size_t here = std::min(piece, count - at);
-    for (size_t p = 0; p < size; ++p)
-      planes[p] = planes_[p].take(here, scratch_->low, scratch_->piece_planes + p * (piece + kKernelSlack));
     Output output = dst;
     output.values += at * size;
     output.ahead += at * size;
     output.sum_begin += at * size;
     if (step_ == LastStep::kMerge) {
-      kernels_->merge[traits_.size_class](planes.data(), here, rotation_, output);
+      merge_planes(here, output);
     } else {
       uint8_t* const differences = scratch_->piece;
-      kernels_->merge[traits_.size_class](planes.data(), here, rotation_,
-                                          {differences, differences});
+      merge_planes(here, {differences, differences});
       base_ = kernels_->undelta[traits_.size_class](differences, here, base_, output);
     }
   }
+}
+
+/// The next `count` values of one piece from their planes.
+void BlockDecoder::merge_planes(size_t count, const Output& dst) {
+  const size_t size = traits_.size;
+  const size_t room = CodecScratch::State::kPieceBytes / size + kKernelSlack;
+  const auto merge_level = kernels_->merge_level[traits_.size_class];
+  SequenceDecoder& top = planes_[size - 1];
+  const bool has_level = merge_level != nullptr && top.is_level();
+  std::array<const uint8_t*, kMaxTypeSize> planes{};
+  for (size_t p = 0; p < (has_level ? size - 1 : size); ++p)
+    planes[p] = planes_[p].take(count, scratch_->low, scratch_->piece_planes + p * room);
+  if (has_level)
+    top.took(count, merge_level(planes.data(), top.level(), count, rotation_, dst));
+  else
+    kernels_->merge[traits_.size_class](planes.data(), count, rotation_, dst);
 }
 
 Status BlockDecoder::check_top() const {

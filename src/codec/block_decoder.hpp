@@ -57,6 +57,7 @@ class BlockDecoder {
   void take_top(size_t count, const Output& dst);
   Status check_top() const;
   void take_planes(size_t count, const Output& dst);
+  void merge_planes(size_t count, const Output& dst);
 
   const CodecKernels* kernels_ = nullptr;
   LevTraits traits_{};

@@ -58,6 +58,15 @@ class SequenceDecoder {
   /// The next `count` bytes: a multiple of 64, or all that are left. They are put into `dst` (slack), or stand in a
   /// section as they are. `low` is room for as many.
   const uint8_t* take(size_t count, uint8_t* low, uint8_t* dst);
+  /// Whether the bytes are the fields of levels: a kernel may then decode level 0 itself, with
+  /// level() as it is, and say afterwards how many bytes it took and escapes it met.
+  bool is_level() const { return shift_ == 0 && width_ > 0; }
+  LevelSource level() const { return {width_, fields_, symbols_.symbols, escapes_}; }
+  void took(size_t count, size_t escapes) {
+    fields_ += packed_bytes(count, width_);
+    escapes_ += escapes;
+    escapes_used_ += escapes;
+  }
   /// After the last piece: an error when the levels contradicted the descriptor.
   Status finish() const;
 

@@ -76,6 +76,14 @@ struct TopKernels {
   Decode decode[2][kMaxWidth + 1];
 };
 
+/// One level, to decode: see CodecKernels::DecodeLevel.
+struct LevelSource {
+  unsigned width;
+  const uint8_t* words;
+  const uint8_t* symbols;
+  const uint8_t* escapes;
+};
+
 struct CodecKernels {
   /// Plane p, if not null, receives byte p (0 = lowest) of each value rotated left by `rotation`.
   using Split = void (*)(const uint8_t* src, size_t count, unsigned rotation,
@@ -83,6 +91,9 @@ struct CodecKernels {
   /// The inverse: no plane is null.
   using Merge = void (*)(const uint8_t* const* planes, size_t count, unsigned rotation,
                          const Output& dst);
+  /// Merge that decodes the top plane itself; planes[size - 1] is not used. Returns how many escapes it met.
+  using MergeLevel = size_t (*)(const uint8_t* const* planes, const LevelSource& top, size_t count,
+                                unsigned rotation, const Output& dst);
   /// dst[i] = zigzag(r[i] - r[i - 1]), r = value rotated left by 1, r[-1] = base.
   using Delta = void (*)(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
   /// The inverse; dst.values may be `src`. Returns the last value, rotated left by 1: the base of what follows.
@@ -97,6 +108,7 @@ struct CodecKernels {
 
   Split split[kSizeClasses];
   Merge merge[kSizeClasses];
+  MergeLevel merge_level[kSizeClasses] = {};  ///< an entry may be null
   Delta delta[kSizeClasses];
   Undelta undelta[kSizeClasses];
   RemoveZeros remove_zeros[kSizeClasses];

@@ -152,6 +152,7 @@ void finish_streaming() { _mm_sfence(); }
 const CodecKernels kAvx512CodecKernels = {
     .split = {avx512_split_1, avx512_split_2, avx512_split_4, avx512_split_8},
     .merge = {avx512_merge_1, avx512_merge_2, avx512_merge_4, avx512_merge_8},
+    .merge_level = {nullptr, nullptr, avx512_merge_level_4, avx512_merge_level_8},
     .delta = {scalar_delta_1, scalar_delta_2, avx512_delta_4, avx512_delta_8},
     .undelta = {scalar_undelta_1, scalar_undelta_2, avx512_undelta_4, avx512_undelta_8},
     .remove_zeros = {avx512_remove_zeros_1, avx512_remove_zeros_2, avx512_remove_zeros_4,

@@ -152,6 +152,10 @@ void avx512_merge_4(const uint8_t* const* planes, size_t count, unsigned rotatio
                     const Output& dst);
 void avx512_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation,
                     const Output& dst);
+size_t avx512_merge_level_4(const uint8_t* const* planes, const LevelSource& top, size_t count,
+                            unsigned rotation, const Output& dst);
+size_t avx512_merge_level_8(const uint8_t* const* planes, const LevelSource& top, size_t count,
+                            unsigned rotation, const Output& dst);
 void avx512_delta_4(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
 void avx512_delta_8(const uint8_t* src, size_t count, uint64_t base, uint8_t* dst);
 uint64_t avx512_undelta_4(const uint8_t* src, size_t count, uint64_t base, const Output& dst);

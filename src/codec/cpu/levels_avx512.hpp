@@ -182,6 +182,40 @@ struct LevelDecoder {
   }
 };
 
+/// The same for a width that is known at run time only.
+class AnyLevelDecoder {
+ public:
+  explicit AnyLevelDecoder(const LevelSource& level)
+      : words_(level.words),
+        escapes_(level.escapes),
+        step_(8 * size_t{level.width}),
+        escape_(_mm512_set1_epi8(static_cast<char>((1u << level.width) - 1))),
+        table_(_mm512_broadcast_i32x4(
+            _mm_loadu_si128(reinterpret_cast<const __m128i*>(level.symbols)))),
+        order_((1u << level.width) - 1) {}
+
+  [[gnu::always_inline]] Bytes decode(uint64_t valid) {
+    const Bytes codes = order_.unpack(words_);
+    const uint64_t escaped = _mm512_mask_cmpeq_epi8_mask(valid, codes, escape_);
+    const Bytes fields =
+        _mm512_mask_expand_epi8(_mm512_shuffle_epi8(table_, codes), escaped, load(escapes_));
+    escapes_ += popcount(escaped);
+    words_ += step_;
+    return fields;
+  }
+  size_t used(const LevelSource& level) const {
+    return static_cast<size_t>(escapes_ - level.escapes);
+  }
+
+ private:
+  const uint8_t* words_;
+  const uint8_t* escapes_;
+  size_t step_;
+  Bytes escape_;
+  Bytes table_;
+  UnpackOrder order_;
+};
+
 }  // namespace
 
 extern const TopKernels kAvx512TopKernels;

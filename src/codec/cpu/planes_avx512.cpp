@@ -2,6 +2,7 @@
 // loops (one a cycle), so bytes are moved in as few of them as there are known ways.
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx512.hpp"
+#include "codec/cpu/levels_avx512.hpp"
 #include "codec/cpu/sums_avx512.hpp"
 
 namespace uzip {
@@ -15,57 +16,135 @@ Bytes rotation_matrix(unsigned rotation) {
   return _mm512_set1_epi64(static_cast<int64_t>(matrix));
 }
 
-/// Byte indices: element i of group g takes byte i * size + g, so that a vector falls into `size`
-/// runs.
-template <size_t kSize>
-Bytes group_by_plane() {
+/// Indices of bytes in two vectors, the second one's from 64 on.
+template <class ByteAt>
+Bytes pair_order(ByteAt byte_at) {
   alignas(64) uint8_t index[64];
-#pragma GCC unroll 8
-  for (size_t p = 0; p < kSize; ++p)
-    for (size_t i = 0; i < 64 / kSize; ++i)
-      index[p * (64 / kSize) + i] = static_cast<uint8_t>(i * kSize + p);
-  return load(index);
-}
-/// The inverse of group_by_plane.
-template <size_t kSize>
-Bytes group_by_value() {
-  alignas(64) uint8_t index[64];
-#pragma GCC unroll 8
-  for (size_t p = 0; p < kSize; ++p)
-    for (size_t i = 0; i < 64 / kSize; ++i)
-      index[i * kSize + p] = static_cast<uint8_t>(p * (64 / kSize) + i);
+#pragma GCC unroll 64
+  for (size_t i = 0; i < 64; ++i) index[i] = static_cast<uint8_t>(byte_at(i));
   return load(index);
 }
 
-/// Rows and columns of four vectors of four 16-byte lanes change places.
-[[gnu::always_inline]] inline void transpose_lanes(Bytes (&v)[4]) {
-  const Bytes a = _mm512_shuffle_i64x2(v[0], v[1], 0x44);
-  const Bytes b = _mm512_shuffle_i64x2(v[2], v[3], 0x44);
-  const Bytes c = _mm512_shuffle_i64x2(v[0], v[1], 0xee);
-  const Bytes d = _mm512_shuffle_i64x2(v[2], v[3], 0xee);
-  v[0] = _mm512_shuffle_i64x2(a, b, 0x88);
-  v[1] = _mm512_shuffle_i64x2(a, b, 0xdd);
-  v[2] = _mm512_shuffle_i64x2(c, d, 0x88);
-  v[3] = _mm512_shuffle_i64x2(c, d, 0xdd);
-}
+/// From 64 values in kSize vectors to kSize planes of 64 bytes.
+template <size_t kSize>
+struct ToPlanes;
+/// The inverse. Bytes of two planes are joined in an order that lets unpacking do the rest.
+template <size_t kSize>
+struct ToValues;
 
-/// The same with eight vectors of eight 8-byte words.
-[[gnu::always_inline]] inline void transpose_words(Bytes (&v)[8]) {
-  Bytes pairs[8];
-#pragma GCC unroll 8
-  for (int i = 0; i < 4; ++i) {
-    pairs[i] = _mm512_unpacklo_epi64(v[2 * i], v[2 * i + 1]);
-    pairs[i + 4] = _mm512_unpackhi_epi64(v[2 * i], v[2 * i + 1]);
+template <>
+struct ToPlanes<2> {
+  Bytes low = pair_order([](size_t i) { return 2 * i; });
+  Bytes high = pair_order([](size_t i) { return 2 * i + 1; });
+  [[gnu::always_inline]] void operator()(Bytes (&v)[2]) const {
+    const Bytes plane = _mm512_permutex2var_epi8(v[0], low, v[1]);
+    v[1] = _mm512_permutex2var_epi8(v[0], high, v[1]);
+    v[0] = plane;
   }
-#pragma GCC unroll 8
-  for (int half = 0; half < 2; ++half) {
-    Bytes lanes[4] = {pairs[4 * half], pairs[4 * half + 1], pairs[4 * half + 2],
-                      pairs[4 * half + 3]};
-    transpose_lanes(lanes);
-#pragma GCC unroll 8
-    for (int i = 0; i < 4; ++i) v[2 * i + half] = lanes[i];
+};
+template <>
+struct ToValues<2> {
+  Bytes first = pair_order([](size_t i) { return i / 2 + i % 2 * 64; });
+  Bytes second = pair_order([](size_t i) { return 32 + i / 2 + i % 2 * 64; });
+  [[gnu::always_inline]] void operator()(Bytes (&v)[2]) const {
+    const Bytes values = _mm512_permutex2var_epi8(v[0], first, v[1]);
+    v[1] = _mm512_permutex2var_epi8(v[0], second, v[1]);
+    v[0] = values;
   }
-}
+};
+
+template <>
+struct ToPlanes<4> {
+  // Half a vector of one plane, then half of the next; for the second pair of vectors the other way round, so that a
+  // blend joins them.
+  Bytes low = pair_order([](size_t i) { return 4 * (i % 32) + i / 32; });
+  Bytes high = pair_order([](size_t i) { return 4 * (i % 32) + i / 32 + 2; });
+  Bytes low_turned = pair_order([](size_t i) { return 4 * (i % 32) + 1 - i / 32; });
+  Bytes high_turned = pair_order([](size_t i) { return 4 * (i % 32) + 3 - i / 32; });
+  [[gnu::always_inline]] void operator()(Bytes (&v)[4]) const {
+    const Bytes a = _mm512_permutex2var_epi8(v[0], low, v[1]);
+    const Bytes b = _mm512_permutex2var_epi8(v[0], high, v[1]);
+    const Bytes c = _mm512_permutex2var_epi8(v[2], low_turned, v[3]);
+    const Bytes d = _mm512_permutex2var_epi8(v[2], high_turned, v[3]);
+    v[0] = _mm512_mask_blend_epi64(0xf0, a, c);
+    v[1] = turn(_mm512_mask_blend_epi64(0xf0, c, a));
+    v[2] = _mm512_mask_blend_epi64(0xf0, b, d);
+    v[3] = turn(_mm512_mask_blend_epi64(0xf0, d, b));
+  }
+  [[gnu::always_inline]] static Bytes turn(Bytes v) { return _mm512_shuffle_i64x2(v, v, 0x4e); }
+};
+template <>
+struct ToValues<4> {
+  // Byte i of a pair is of the value with this number; the second half of each lane goes 16 values farther.
+  static constexpr size_t value(size_t i) { return i / 16 * 4 + i % 8 / 2 + i % 16 / 8 * 16; }
+  Bytes first = pair_order([](size_t i) { return value(i) + i % 2 * 64; });
+  Bytes second = pair_order([](size_t i) { return 32 + value(i) + i % 2 * 64; });
+  [[gnu::always_inline]] void operator()(Bytes (&v)[4]) const {
+    const Bytes a = _mm512_permutex2var_epi8(v[0], first, v[1]);
+    const Bytes b = _mm512_permutex2var_epi8(v[2], first, v[3]);
+    const Bytes c = _mm512_permutex2var_epi8(v[0], second, v[1]);
+    const Bytes d = _mm512_permutex2var_epi8(v[2], second, v[3]);
+    v[0] = _mm512_unpacklo_epi16(a, b);
+    v[1] = _mm512_unpackhi_epi16(a, b);
+    v[2] = _mm512_unpacklo_epi16(c, d);
+    v[3] = _mm512_unpackhi_epi16(c, d);
+  }
+};
+
+template <>
+struct ToPlanes<8> {
+  // Of two vectors, their eight values of each of four planes.
+  Bytes low = pair_order([](size_t i) { return i / 16 + i % 8 * 8 + i % 16 / 8 * 64; });
+  Bytes high = pair_order([](size_t i) { return i / 16 + i % 8 * 8 + i % 16 / 8 * 64 + 4; });
+  Bytes even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+  Bytes odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+  [[gnu::always_inline]] void operator()(Bytes (&v)[8]) const {
+    Bytes lanes[8];  // four planes of 16 values each
+#pragma GCC unroll 8
+    for (size_t i = 0; i < 4; ++i) {
+      lanes[i] = _mm512_permutex2var_epi8(v[2 * i], low, v[2 * i + 1]);
+      lanes[4 + i] = _mm512_permutex2var_epi8(v[2 * i], high, v[2 * i + 1]);
+    }
+#pragma GCC unroll 8
+    for (size_t half = 0; half < 2; ++half) {
+      const Bytes* const four = lanes + 4 * half;
+      const Bytes a = _mm512_permutex2var_epi64(four[0], even, four[1]);  // 32 values of planes 0 and 2
+      const Bytes b = _mm512_permutex2var_epi64(four[0], odd, four[1]);   // of 1 and 3
+      const Bytes c = _mm512_permutex2var_epi64(four[2], even, four[3]);
+      const Bytes d = _mm512_permutex2var_epi64(four[2], odd, four[3]);
+      v[4 * half] = _mm512_shuffle_i64x2(a, c, 0x44);
+      v[4 * half + 1] = _mm512_shuffle_i64x2(b, d, 0x44);
+      v[4 * half + 2] = _mm512_shuffle_i64x2(a, c, 0xee);
+      v[4 * half + 3] = _mm512_shuffle_i64x2(b, d, 0xee);
+    }
+  }
+};
+template <>
+struct ToValues<8> {
+  static constexpr size_t value(size_t i) { return i / 16 * 2 + i % 4 / 2 + i % 8 / 4 * 8 + i % 16 / 8 * 16; }
+  Bytes first = pair_order([](size_t i) { return value(i) + i % 2 * 64; });
+  Bytes second = pair_order([](size_t i) { return 32 + value(i) + i % 2 * 64; });
+  [[gnu::always_inline]] void operator()(Bytes (&v)[8]) const {
+    Bytes pairs[8];
+#pragma GCC unroll 8
+    for (size_t i = 0; i < 4; ++i) {
+      pairs[i] = _mm512_permutex2var_epi8(v[2 * i], first, v[2 * i + 1]);
+      pairs[4 + i] = _mm512_permutex2var_epi8(v[2 * i], second, v[2 * i + 1]);
+    }
+#pragma GCC unroll 8
+    for (size_t half = 0; half < 2; ++half) {
+      const Bytes* const p = pairs + 4 * half;
+      const Bytes a = _mm512_unpacklo_epi16(p[0], p[1]);
+      const Bytes b = _mm512_unpacklo_epi16(p[2], p[3]);
+      const Bytes c = _mm512_unpackhi_epi16(p[0], p[1]);
+      const Bytes d = _mm512_unpackhi_epi16(p[2], p[3]);
+      v[4 * half] = _mm512_unpacklo_epi32(a, b);
+      v[4 * half + 1] = _mm512_unpackhi_epi32(a, b);
+      v[4 * half + 2] = _mm512_unpacklo_epi32(c, d);
+      v[4 * half + 3] = _mm512_unpackhi_epi32(c, d);
+    }
+  }
+};
 
 template <size_t kSize>
 [[gnu::always_inline]] inline Bytes rotate_left(Bytes v, Bytes by) {
@@ -86,43 +165,9 @@ Bytes broadcast(unsigned value) {
   return _mm512_set1_epi64(value);
 }
 
-/// 64 values in kSize vectors become kSize planes of 64 bytes.
-template <size_t kSize>
-[[gnu::always_inline]] inline void to_planes(Bytes (&v)[kSize], Bytes group) {
-  if constexpr (kSize == 2) {
-    // Each vector: low bytes, then high bytes; the second the other way round, so that a blend
-    // joins them.
-    const Bytes a = _mm512_permutexvar_epi8(group, v[0]);
-    const Bytes b = _mm512_permutexvar_epi8(_mm512_xor_si512(group, _mm512_set1_epi8(1)), v[1]);
-    v[0] = _mm512_mask_blend_epi64(0xf0, a, b);
-    const Bytes high = _mm512_mask_blend_epi64(0xf0, b, a);
-    v[1] = _mm512_shuffle_i64x2(high, high, 0x4e);
-  } else {
-#pragma GCC unroll 8
-    for (size_t i = 0; i < kSize; ++i) v[i] = _mm512_permutexvar_epi8(group, v[i]);
-    if constexpr (kSize == 4) transpose_lanes(v);
-    if constexpr (kSize == 8) transpose_words(v);
-  }
-}
-template <size_t kSize>
-[[gnu::always_inline]] inline void to_values(Bytes (&v)[kSize], Bytes group) {
-  if constexpr (kSize == 2) {
-    const Bytes order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-    const Bytes low = _mm512_permutexvar_epi64(order, v[0]);
-    const Bytes high = _mm512_permutexvar_epi64(order, v[1]);
-    v[0] = _mm512_unpacklo_epi8(low, high);
-    v[1] = _mm512_unpackhi_epi8(low, high);
-  } else {
-    if constexpr (kSize == 4) transpose_lanes(v);
-    if constexpr (kSize == 8) transpose_words(v);
-#pragma GCC unroll 8
-    for (size_t i = 0; i < kSize; ++i) v[i] = _mm512_permutexvar_epi8(group, v[i]);
-  }
-}
-
 template <size_t kSize>
 void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
-  const Bytes group = group_by_plane<kSize>();
+  const ToPlanes<kSize> to_planes;
   const Bytes by = broadcast<kSize>(rotation % (8 * kSize));
   const size_t whole = count & ~size_t{63};
   Bytes v[kSize];
@@ -133,7 +178,7 @@ void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* con
       fetch_ahead(src + 64 * i);
       v[i] = rotate_left<kSize>(load(src + 64 * i), by);
     }
-    to_planes<kSize>(v, group);
+    to_planes(v);
 #pragma GCC unroll 8
     for (size_t p = 0; p < kSize; ++p)
       if (planes[p] != nullptr) store(planes[p] + at, v[p]);
@@ -143,7 +188,7 @@ void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* con
 #pragma GCC unroll 8
   for (size_t i = 0; i < kSize; ++i)
     v[i] = rotate_left<kSize>(load_some(src + 64 * i, part_mask(rest, i)), by);
-  to_planes<kSize>(v, group);
+  to_planes(v);
 #pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p)
     if (planes[p] != nullptr) store_some(planes[p] + at, low_bits(count - at), v[p]);
@@ -215,39 +260,74 @@ template <size_t kSize>
   split_all<kSize>(src, count, rotation, planes);
 }
 
-template <size_t kSize, class Sink>
-[[gnu::always_inline]] inline void merge_to(const uint8_t* const* planes, size_t count,
+/// A top plane that is there, byte by byte.
+class PlaneBytes {
+ public:
+  explicit PlaneBytes(const uint8_t* bytes) : bytes_(bytes) {}
+  [[gnu::always_inline]] Bytes next() {
+    const Bytes v = load(bytes_);
+    bytes_ += 64;
+    return v;
+  }
+  [[gnu::always_inline]] Bytes last(uint64_t valid) { return load_some(bytes_, valid); }
+
+ private:
+  const uint8_t* bytes_;
+};
+/// One that is decoded on the way.
+class PlaneOfLevel : public AnyLevelDecoder {
+ public:
+  using AnyLevelDecoder::AnyLevelDecoder;
+  [[gnu::always_inline]] Bytes next() { return decode(~uint64_t{0}); }
+  [[gnu::always_inline]] Bytes last(uint64_t valid) { return decode(valid); }
+};
+
+template <size_t kSize, class Sink, class Top>
+[[gnu::always_inline]] inline void merge_to(const uint8_t* const* planes, Top& top, size_t count,
                                             unsigned rotation, const Output& output) {
-  const Bytes group = group_by_value<kSize>();
+  const ToValues<kSize> to_values;
   Sink sink(output);
   const Bytes by = broadcast<kSize>(rotation % (8 * kSize));
   Bytes v[kSize];
   size_t at = 0;
   for (; at + 64 <= count; at += 64) {
+    v[kSize - 1] = top.next();
 #pragma GCC unroll 8
-    for (size_t p = 0; p < kSize; ++p) v[p] = load(planes[p] + at);
-    to_values<kSize>(v, group);
+    for (size_t p = 0; p < kSize - 1; ++p) v[p] = load(planes[p] + at);
+    to_values(v);
 #pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) sink.put(rotate_right<kSize>(v[i], by));
   }
   uint8_t* const dst = sink.finish();
   if (at == count) return;
+  v[kSize - 1] = top.last(low_bits(count - at));
 #pragma GCC unroll 8
-  for (size_t p = 0; p < kSize; ++p) v[p] = load_some(planes[p] + at, low_bits(count - at));
-  to_values<kSize>(v, group);
+  for (size_t p = 0; p < kSize - 1; ++p) v[p] = load_some(planes[p] + at, low_bits(count - at));
+  to_values(v);
   const size_t rest = (count - at) * kSize;
 #pragma GCC unroll 8
   for (size_t i = 0; i < kSize; ++i)
     store_some(dst + 64 * i, part_mask(rest, i), rotate_right<kSize>(v[i], by));
 }
 
-template <size_t kSize>
-[[gnu::always_inline]] inline void merge(const uint8_t* const* planes, size_t count,
+template <size_t kSize, class SumOfThem, class Top>
+[[gnu::always_inline]] inline void merge(const uint8_t* const* planes, Top& top, size_t count,
                                          unsigned rotation, const Output& output) {
-  if (output.streams)
-    merge_to<kSize, StreamSink>(planes, count, rotation, output);
+  if (output.sum != nullptr)
+    merge_to<kSize, SumOfThem>(planes, top, count, rotation, output);
+  else if (output.streams)
+    merge_to<kSize, StreamSink>(planes, top, count, rotation, output);
   else
-    merge_to<kSize, StoreSink>(planes, count, rotation, output);
+    merge_to<kSize, StoreSink>(planes, top, count, rotation, output);
+}
+
+template <size_t kSize, class SumOfThem>
+[[gnu::always_inline]] inline size_t merge_level(const uint8_t* const* planes,
+                                                 const LevelSource& level, size_t count,
+                                                 unsigned rotation, const Output& output) {
+  PlaneOfLevel top(level);
+  merge<kSize, SumOfThem>(planes, top, count, rotation, output);
+  return top.used(level);
 }
 
 template <class Sink>
@@ -289,28 +369,31 @@ void avx512_merge_1(const uint8_t* const* planes, size_t count, unsigned rotatio
 }
 void avx512_merge_2(const uint8_t* const* planes, size_t count, unsigned rotation,
                     const Output& dst) {
-  if (dst.sum == nullptr)
-    merge<2>(planes, count, rotation, dst);
-  else if (dst.sum->type == UZIP_BF16 && NativeBfloat16::runs_here())
-    merge_to<2, SumOfNativeBf16>(planes, count, rotation, dst);
-  else if (dst.sum->type == UZIP_BF16)
-    merge_to<2, SumOfBf16>(planes, count, rotation, dst);
+  PlaneBytes top(planes[1]);
+  if (dst.sum == nullptr || dst.sum->type == UZIP_FP16)
+    merge<2, SumOfFp16>(planes, top, count, rotation, dst);
+  else if (NativeBfloat16::runs_here())
+    merge_to<2, SumOfNativeBf16>(planes, top, count, rotation, dst);
   else
-    merge_to<2, SumOfFp16>(planes, count, rotation, dst);
+    merge_to<2, SumOfBf16>(planes, top, count, rotation, dst);
 }
 void avx512_merge_4(const uint8_t* const* planes, size_t count, unsigned rotation,
                     const Output& dst) {
-  if (dst.sum == nullptr)
-    merge<4>(planes, count, rotation, dst);
-  else
-    merge_to<4, SumOfFp32>(planes, count, rotation, dst);
+  PlaneBytes top(planes[3]);
+  merge<4, SumOfFp32>(planes, top, count, rotation, dst);
 }
 void avx512_merge_8(const uint8_t* const* planes, size_t count, unsigned rotation,
                     const Output& dst) {
-  if (dst.sum == nullptr)
-    merge<8>(planes, count, rotation, dst);
-  else
-    merge_to<8, SumOfFp64>(planes, count, rotation, dst);
+  PlaneBytes top(planes[7]);
+  merge<8, SumOfFp64>(planes, top, count, rotation, dst);
+}
+size_t avx512_merge_level_4(const uint8_t* const* planes, const LevelSource& top, size_t count,
+                            unsigned rotation, const Output& dst) {
+  return merge_level<4, SumOfFp32>(planes, top, count, rotation, dst);
+}
+size_t avx512_merge_level_8(const uint8_t* const* planes, const LevelSource& top, size_t count,
+                            unsigned rotation, const Output& dst) {
+  return merge_level<8, SumOfFp64>(planes, top, count, rotation, dst);
 }
 
 }  // namespace uzip
