@@ -18,6 +18,8 @@
 
 #include "base/reduce_steps.inl"
 
+#include "base/reduce_byte_pairs.inl"
+
 namespace uzip {
 namespace {
 
@@ -118,6 +120,13 @@ void reduce_bf16(void* dst, const void* const* source_list, size_t source_count,
                                                           : reduce_bytes<FloatStep<Bfloat16, Combine, kDivide>>;
   kernel(dst, source_list, source_count, bytes, average_over);
 }
+
+template <class Format, int kMantissa, bool kHasInfinity>
+void sum_byte_floats(void* dst, const void* const* source_list, size_t source_count, size_t bytes, size_t) {
+  const ReduceKernel kernel =
+      source_count == 2 ? reduce_bytes<BytePairStep<kMantissa, kHasInfinity>> : reduce_bytes<FloatStep<Format, Add>>;
+  kernel(dst, source_list, source_count, bytes, 0);
+}
 #endif
 
 // ---- The table -------------------------------------------------------------------------------------
@@ -177,6 +186,10 @@ constexpr ReduceKernels make_table() {
           OrderStep<int64_t, kInfinity64, kNan64, Greater>, DoubleStep<Add, true>>());
   set(UZIP_FP8_E4M3FN, float_row<Fp8E4m3fn, int8_t, 0x7e, 0x7f>());
   set(UZIP_FP8_E5M2, float_row<Fp8E5m2, int8_t, 0x7c, 0x7e>());
+#if defined(__AVX512BW__)
+  table.kernels[UZIP_FP8_E4M3FN][UZIP_SUM] = sum_byte_floats<Fp8E4m3fn, 3, false>;
+  table.kernels[UZIP_FP8_E5M2][UZIP_SUM] = sum_byte_floats<Fp8E5m2, 2, true>;
+#endif
   return table;
 }
 
