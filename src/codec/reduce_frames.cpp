@@ -102,6 +102,8 @@ class Operand {
     return block().take(*count, {piece_, ahead});
   }
 
+  /// Null: a coded frame.
+  const uint8_t* elements() const { return elements_; }
   size_t block_values() const { return frame_ == nullptr ? 0 : frame_->reader.block_values(); }
 
  private:
@@ -130,9 +132,7 @@ class FrameReduction {
       : op_(op),
         type_(type),
         average_over_(average_over),
-        scratch_(scratch.state()),
-        sums_((op == UZIP_SUM || (op == UZIP_AVG && average_over == 0)) &&
-              (codec_kernels().sums >> type & 1) != 0) {}
+        scratch_(scratch.state()) {}
 
   /// Everything that can be wrong is found here.
   Status open(std::span<const ReduceOperand> operands, size_t count, std::span<std::byte> work) {
@@ -165,6 +165,7 @@ class FrameReduction {
   /// `ahead`: what the processor should fetch while it decodes.
   Status run(uint8_t* dst, size_t count, const uint8_t* ahead) {
     const size_t size = datatype_size(type_);
+    sums_ = kernels_sum(dst);
     for (size_t begin = 0; begin < count; begin += piece_) {
       const size_t end = std::min(begin + piece_, count);
       for (size_t i = 0; i < operand_count_; ++i)
@@ -194,7 +195,7 @@ class FrameReduction {
     UZIP_RETURN_IF_ERROR(stepped_->start_block(scratch_));
     BlockDecoder& block = stepped_->block();
     const size_t whole = std::min(*count, block.left()) & ~size_t{63};
-    if (sums_ && operand_count_ > 1 && whole > 0 && block.ends_in_kernel()) {
+    if (sums_ && whole > 0 && block.ends_in_kernel()) {
       add_frame(block, dst, whole);
       *count = whole;
     } else {
@@ -215,6 +216,16 @@ class FrameReduction {
     block.take(count, {dst, dst, false, &sum});
   }
 
+  /// Whether kernels should add what they decode.
+  bool kernels_sum(const uint8_t* dst) const {
+    if (operand_count_ < 2 || (op_ != UZIP_SUM && (op_ != UZIP_AVG || average_over_ != 0)))
+      return false;
+    const bool in_place = std::any_of(operands_.begin(), operands_.begin() + operand_count_,
+                                      [=](const Operand& o) { return o.elements() == dst; });
+    const CodecKernels& kernels = codec_kernels();
+    return ((in_place ? kernels.sums_in_place : kernels.sums) >> type_ & 1) != 0;
+  }
+
   size_t stepped_index() const { return static_cast<size_t>(stepped_ - operands_.data()); }
 
   ReduceOp op_;
@@ -223,7 +234,7 @@ class FrameReduction {
   CodecScratch::State& scratch_;
   std::array<Operand, kMostReduceOperands> operands_;
   std::array<const void*, kMostReduceOperands> sources_{};
-  const bool sums_;  ///< there are kernels that add what they decode
+  bool sums_ = false;  ///< kernels add what they decode
   size_t operand_count_ = 0;
   size_t piece_ = 0;            ///< values in a block of every frame
   Operand* stepped_ = nullptr;  ///< the last coded frame

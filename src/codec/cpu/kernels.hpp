@@ -138,6 +138,8 @@ struct CodecKernels {
   const TopKernels* top;  ///< null: none
   /// Bit t is 1 when merge, decode, and undelta of at least 4 bytes, of values of type t take Output::sum.
   uint32_t sums;
+  /// Those that are worth it where the result is one of the operands, and memory keeps the kernel waiting less.
+  uint32_t sums_in_place = 0;
 
   /// dst[i] = fields[i] << shift | low[i] | value; `low` null: no stored bits. `dst` may be an
   /// operand.

@@ -79,13 +79,23 @@ constexpr __mmask8 first_words(unsigned index) {
 template <unsigned W>
 size_t count_escapes(const uint8_t* words, size_t count) {
   Bytes sums = _mm512_setzero_si512();
-  // Eight groups are W vectors; the loads at the later words of a group reach into the next one.
-  for (; count >= 9 * 64; count -= 8 * 64, words += 64 * W) {
+  // Eight groups are W vectors. The later words of a group may be in the next vector, which is loaded whole.
+  constexpr size_t kLeast = (8 + (8 + W - 1) / W) * 64;
+  Bytes v[W + 1];
+  v[W] = count >= kLeast ? load(words) : sums;
+  for (; count >= kLeast; count -= 8 * 64, words += 64 * W) {
+    v[0] = v[W];
+#pragma GCC unroll 4
+    for (unsigned i = 1; i <= W; ++i) {
+      _mm_prefetch(words + 64 * i + kNearAhead, _MM_HINT_T0);
+      v[i] = load(words + 64 * i);
+    }
 #pragma GCC unroll 4
     for (unsigned i = 0; i < W; ++i) {
-      Bytes all = load(words + 64 * i);
-#pragma GCC unroll 4
-      for (unsigned b = 1; b < W; ++b) all = _mm512_and_si512(all, load(words + 64 * i + 8 * b));
+      Bytes all = v[i];
+      if constexpr (W > 1) all = _mm512_and_si512(all, _mm512_alignr_epi64(v[i + 1], v[i], 1));
+      if constexpr (W > 2) all = _mm512_and_si512(all, _mm512_alignr_epi64(v[i + 1], v[i], 2));
+      if constexpr (W > 3) all = _mm512_and_si512(all, _mm512_alignr_epi64(v[i + 1], v[i], 3));
       sums = _mm512_add_epi64(sums, _mm512_maskz_popcnt_epi64(first_words<W>(i), all));
     }
   }
@@ -167,6 +177,7 @@ const CodecKernels kAvx512CodecKernels = {
                       count_escapes<4>},
     .top = &kAvx512TopKernels,
     .sums = 1u << UZIP_BF16 | 1u << UZIP_FP16 | 1u << UZIP_FP32 | 1u << UZIP_FP64,
+    .sums_in_place = 1u << UZIP_FP16 | 1u << UZIP_FP32 | 1u << UZIP_FP64,
     .combine = combine,
     .finish_streaming = finish_streaming,
     .bit_range = bit_range,

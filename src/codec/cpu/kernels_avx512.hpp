@@ -71,6 +71,19 @@ template <unsigned W>
   return static_cast<size_t>(_mm_popcnt_u64(word));
 }
 
+/// Indices of bytes in two vectors, the second one's from 64 on: byte i of the result is byte_at(i).
+struct PairOrder {
+  alignas(64) uint8_t index[64];
+
+  template <class ByteAt>
+  constexpr explicit PairOrder(ByteAt byte_at) : index{} {
+    for (size_t i = 0; i < 64; ++i) index[i] = static_cast<uint8_t>(byte_at(i));
+  }
+};
+[[gnu::always_inline]] inline Bytes load(const PairOrder& order) {
+  return _mm512_load_si512(order.index);
+}
+
 /// Where vectors go one after another: to memory, as usual,
 class StoreSink {
  public:

@@ -16,15 +16,6 @@ Bytes rotation_matrix(unsigned rotation) {
   return _mm512_set1_epi64(static_cast<int64_t>(matrix));
 }
 
-/// Indices of bytes in two vectors, the second one's from 64 on.
-template <class ByteAt>
-Bytes pair_order(ByteAt byte_at) {
-  alignas(64) uint8_t index[64];
-#pragma GCC unroll 64
-  for (size_t i = 0; i < 64; ++i) index[i] = static_cast<uint8_t>(byte_at(i));
-  return load(index);
-}
-
 /// From 64 values in kSize vectors to kSize planes of 64 bytes.
 template <size_t kSize>
 struct ToPlanes;
@@ -34,8 +25,10 @@ struct ToValues;
 
 template <>
 struct ToPlanes<2> {
-  Bytes low = pair_order([](size_t i) { return 2 * i; });
-  Bytes high = pair_order([](size_t i) { return 2 * i + 1; });
+  static constexpr PairOrder kLow{[](size_t i) { return 2 * i; }};
+  Bytes low = load(kLow);
+  static constexpr PairOrder kHigh{[](size_t i) { return 2 * i + 1; }};
+  Bytes high = load(kHigh);
   [[gnu::always_inline]] void operator()(Bytes (&v)[2]) const {
     const Bytes plane = _mm512_permutex2var_epi8(v[0], low, v[1]);
     v[1] = _mm512_permutex2var_epi8(v[0], high, v[1]);
@@ -44,8 +37,10 @@ struct ToPlanes<2> {
 };
 template <>
 struct ToValues<2> {
-  Bytes first = pair_order([](size_t i) { return i / 2 + i % 2 * 64; });
-  Bytes second = pair_order([](size_t i) { return 32 + i / 2 + i % 2 * 64; });
+  static constexpr PairOrder kFirst{[](size_t i) { return i / 2 + i % 2 * 64; }};
+  Bytes first = load(kFirst);
+  static constexpr PairOrder kSecond{[](size_t i) { return 32 + i / 2 + i % 2 * 64; }};
+  Bytes second = load(kSecond);
   [[gnu::always_inline]] void operator()(Bytes (&v)[2]) const {
     const Bytes values = _mm512_permutex2var_epi8(v[0], first, v[1]);
     v[1] = _mm512_permutex2var_epi8(v[0], second, v[1]);
@@ -57,10 +52,14 @@ template <>
 struct ToPlanes<4> {
   // Half a vector of one plane, then half of the next; for the second pair of vectors the other way round, so that a
   // blend joins them.
-  Bytes low = pair_order([](size_t i) { return 4 * (i % 32) + i / 32; });
-  Bytes high = pair_order([](size_t i) { return 4 * (i % 32) + i / 32 + 2; });
-  Bytes low_turned = pair_order([](size_t i) { return 4 * (i % 32) + 1 - i / 32; });
-  Bytes high_turned = pair_order([](size_t i) { return 4 * (i % 32) + 3 - i / 32; });
+  static constexpr PairOrder kLow{[](size_t i) { return 4 * (i % 32) + i / 32; }};
+  Bytes low = load(kLow);
+  static constexpr PairOrder kHigh{[](size_t i) { return 4 * (i % 32) + i / 32 + 2; }};
+  Bytes high = load(kHigh);
+  static constexpr PairOrder kLowTurned{[](size_t i) { return 4 * (i % 32) + 1 - i / 32; }};
+  Bytes low_turned = load(kLowTurned);
+  static constexpr PairOrder kHighTurned{[](size_t i) { return 4 * (i % 32) + 3 - i / 32; }};
+  Bytes high_turned = load(kHighTurned);
   [[gnu::always_inline]] void operator()(Bytes (&v)[4]) const {
     const Bytes a = _mm512_permutex2var_epi8(v[0], low, v[1]);
     const Bytes b = _mm512_permutex2var_epi8(v[0], high, v[1]);
@@ -73,12 +72,15 @@ struct ToPlanes<4> {
   }
   [[gnu::always_inline]] static Bytes turn(Bytes v) { return _mm512_shuffle_i64x2(v, v, 0x4e); }
 };
+
+/// Of which of 32 values byte i of two joined planes is: the second half of each lane goes 16 values farther.
+constexpr size_t joined_value_4(size_t i) { return i / 16 * 4 + i % 8 / 2 + i % 16 / 8 * 16; }
 template <>
 struct ToValues<4> {
-  // Byte i of a pair is of the value with this number; the second half of each lane goes 16 values farther.
-  static constexpr size_t value(size_t i) { return i / 16 * 4 + i % 8 / 2 + i % 16 / 8 * 16; }
-  Bytes first = pair_order([](size_t i) { return value(i) + i % 2 * 64; });
-  Bytes second = pair_order([](size_t i) { return 32 + value(i) + i % 2 * 64; });
+  static constexpr PairOrder kFirst{[](size_t i) { return joined_value_4(i) + i % 2 * 64; }};
+  Bytes first = load(kFirst);
+  static constexpr PairOrder kSecond{[](size_t i) { return 32 + joined_value_4(i) + i % 2 * 64; }};
+  Bytes second = load(kSecond);
   [[gnu::always_inline]] void operator()(Bytes (&v)[4]) const {
     const Bytes a = _mm512_permutex2var_epi8(v[0], first, v[1]);
     const Bytes b = _mm512_permutex2var_epi8(v[2], first, v[3]);
@@ -94,8 +96,10 @@ struct ToValues<4> {
 template <>
 struct ToPlanes<8> {
   // Of two vectors, their eight values of each of four planes.
-  Bytes low = pair_order([](size_t i) { return i / 16 + i % 8 * 8 + i % 16 / 8 * 64; });
-  Bytes high = pair_order([](size_t i) { return i / 16 + i % 8 * 8 + i % 16 / 8 * 64 + 4; });
+  static constexpr PairOrder kLow{[](size_t i) { return i / 16 + i % 8 * 8 + i % 16 / 8 * 64; }};
+  Bytes low = load(kLow);
+  static constexpr PairOrder kHigh{[](size_t i) { return i / 16 + i % 8 * 8 + i % 16 / 8 * 64 + 4; }};
+  Bytes high = load(kHigh);
   Bytes even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
   Bytes odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
   [[gnu::always_inline]] void operator()(Bytes (&v)[8]) const {
@@ -119,11 +123,16 @@ struct ToPlanes<8> {
     }
   }
 };
+/// The same for eight planes, which are unpacked twice.
+constexpr size_t joined_value_8(size_t i) {
+  return i / 16 * 2 + i % 4 / 2 + i % 8 / 4 * 8 + i % 16 / 8 * 16;
+}
 template <>
 struct ToValues<8> {
-  static constexpr size_t value(size_t i) { return i / 16 * 2 + i % 4 / 2 + i % 8 / 4 * 8 + i % 16 / 8 * 16; }
-  Bytes first = pair_order([](size_t i) { return value(i) + i % 2 * 64; });
-  Bytes second = pair_order([](size_t i) { return 32 + value(i) + i % 2 * 64; });
+  static constexpr PairOrder kFirst{[](size_t i) { return joined_value_8(i) + i % 2 * 64; }};
+  Bytes first = load(kFirst);
+  static constexpr PairOrder kSecond{[](size_t i) { return 32 + joined_value_8(i) + i % 2 * 64; }};
+  Bytes second = load(kSecond);
   [[gnu::always_inline]] void operator()(Bytes (&v)[8]) const {
     Bytes pairs[8];
 #pragma GCC unroll 8

@@ -26,32 +26,33 @@ struct Values1 {
 /// 64 values of two bytes: the top plane, and the other one as it is.
 struct Values2 {
   static constexpr size_t kSize = 2;
-  Bytes halves =
-      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
-  Bytes lowers = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-  Bytes uppers = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
-  Bytes unpack = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+  static constexpr PairOrder kLowers{[](size_t i) { return 2 * i; }};
+  Bytes lowers = load(kLowers);
+  static constexpr PairOrder kUppers{[](size_t i) { return 2 * i + 1; }};
+  Bytes uppers = load(kUppers);
+  static constexpr PairOrder kFirst{[](size_t i) { return i / 2 + i % 2 * 64; }};
+  Bytes first = load(kFirst);
+  static constexpr PairOrder kSecond{[](size_t i) { return 32 + i / 2 + i % 2 * 64; }};
+  Bytes second = load(kSecond);
 
   [[gnu::always_inline]] Bytes read(const uint8_t* src, size_t count, uint8_t* other) const {
     const bool whole = count == 64;
     const Bytes v0 = whole ? load(src) : load_some(src, part_mask(2 * count, 0));
     const Bytes v1 = whole ? load(src + 64) : load_some(src + 64, part_mask(2 * count, 1));
-    const Bytes a = _mm512_shuffle_epi8(_mm512_shldi_epi16(v0, v0, 1), halves);
-    const Bytes b = _mm512_shuffle_epi8(_mm512_shldi_epi16(v1, v1, 1), halves);
-    const Bytes lower = _mm512_permutex2var_epi64(a, lowers, b);
+    const Bytes a = _mm512_shldi_epi16(v0, v0, 1);
+    const Bytes b = _mm512_shldi_epi16(v1, v1, 1);
+    const Bytes lower = _mm512_permutex2var_epi8(a, lowers, b);
     if (whole)
       store(other, lower);
     else
       store_some(other, low_bits(count), lower);
-    return _mm512_permutex2var_epi64(a, uppers, b);
+    return _mm512_permutex2var_epi8(a, uppers, b);
   }
   [[gnu::always_inline]] void join(Bytes top, size_t count, const uint8_t* other,
                                    Bytes (&v)[2]) const {
     const Bytes lower = count == 64 ? load(other) : load_some(other, low_bits(count));
-    const Bytes low = _mm512_permutexvar_epi64(unpack, lower);
-    const Bytes high = _mm512_permutexvar_epi64(unpack, top);
-    const Bytes a = _mm512_unpacklo_epi8(low, high);
-    const Bytes b = _mm512_unpackhi_epi8(low, high);
+    const Bytes a = _mm512_permutex2var_epi8(lower, first, top);
+    const Bytes b = _mm512_permutex2var_epi8(lower, second, top);
     v[0] = _mm512_shrdi_epi16(a, a, 1);
     v[1] = _mm512_shrdi_epi16(b, b, 1);
   }
