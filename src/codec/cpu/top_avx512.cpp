@@ -30,10 +30,7 @@ struct Values2 {
   Bytes lowers = load(kLowers);
   static constexpr PairOrder kUppers{[](size_t i) { return 2 * i + 1; }};
   Bytes uppers = load(kUppers);
-  static constexpr PairOrder kFirst{[](size_t i) { return i / 2 + i % 2 * 64; }};
-  Bytes first = load(kFirst);
-  static constexpr PairOrder kSecond{[](size_t i) { return 32 + i / 2 + i % 2 * 64; }};
-  Bytes second = load(kSecond);
+  Bytes unpack = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
 
   [[gnu::always_inline]] Bytes read(const uint8_t* src, size_t count, uint8_t* other) const {
     const bool whole = count == 64;
@@ -51,8 +48,11 @@ struct Values2 {
   [[gnu::always_inline]] void join(Bytes top, size_t count, const uint8_t* other,
                                    Bytes (&v)[2]) const {
     const Bytes lower = count == 64 ? load(other) : load_some(other, low_bits(count));
-    const Bytes a = _mm512_permutex2var_epi8(lower, first, top);
-    const Bytes b = _mm512_permutex2var_epi8(lower, second, top);
+    // Unpacking runs on more ports than shuffles with two sources.
+    const Bytes low = _mm512_permutexvar_epi64(unpack, lower);
+    const Bytes high = _mm512_permutexvar_epi64(unpack, top);
+    const Bytes a = _mm512_unpacklo_epi8(low, high);
+    const Bytes b = _mm512_unpackhi_epi8(low, high);
     v[0] = _mm512_shrdi_epi16(a, a, 1);
     v[1] = _mm512_shrdi_epi16(b, b, 1);
   }
