@@ -53,6 +53,14 @@ void Communicator::decline_offer(const MessageHead& head) {
     say_of_message(static_cast<int>(head.envelope.source), head.frame.call, head.envelope.tag, {OfferWord::kNo, 0, number.type});
 }
 
+/// A ballot of a call that has ended here, in rounds, before its sender came to it.
+void Communicator::decline_vote(const MessageHead& head) {
+  const MessageIndex index = MessageIndex::unpack(head.envelope.index);
+  const auto ballot = static_cast<Ballot>(index.message);
+  if (index.round == MessageIndex::kInquiryRound && (ballot == Ballot::kReady || ballot == Ballot::kOffer))
+    send_ballot(static_cast<int>(head.envelope.source), head.frame.call, Ballot::kNo);
+}
+
 void Communicator::discard(HeldMessage& message) {
   decline_offer(message.head);
   engine_.discard(message.incoming);

@@ -289,6 +289,7 @@ Request* Communicator::find_collective(uint32_t sequence) {
 /// only the sender: others may wait for it, and it for this rank.
 bool Communicator::on_past_call(const MessageHead& head) {
   const CallStamp& theirs = head.frame.call;
+  decline_vote(head);
   PastCall& past = past_[theirs.sequence % kPastCalls];
   if (past.failed || past.stamp.sequence != theirs.sequence || past.expected(head) == theirs) return false;
   past.failed = true;

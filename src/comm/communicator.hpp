@@ -129,6 +129,7 @@ class Communicator {
   void send_aside(int peer, MessageHead& head, const std::string& body);
   bool on_answer(Incoming& incoming, const MessageHead& head);
   void decline_offer(const MessageHead& head);
+  void decline_vote(const MessageHead& head);
   void discard(HeldMessage& message);
   void hold(Incoming& incoming, const MessageHead& head);
   void drop_held_of_ended_calls();

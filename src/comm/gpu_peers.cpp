@@ -3,6 +3,7 @@
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "comm/gpu_devices.hpp"
+#include "comm/gpu_moves.hpp"
 #include "comm/gpu_offer.hpp"
 #include "comm/request.hpp"
 
@@ -23,7 +24,7 @@ constexpr size_t kDefaultMemory = size_t{384} << 20;
 /// for more ranks what was right for coding by pieces.
 size_t least_coded_bytes(CallKind kind, int ranks) {
   constexpr size_t kMiB = size_t{1} << 20;
-  if (is_point_to_point(kind)) return 48 * kMiB;
+  if (is_point_to_point(kind) || moves_only(kind)) return 48 * kMiB;
   if (ranks > 2) return 128 * kMiB;
   return (kind == CallKind::kReduceScatter ? 16 : 4) * kMiB;
 }
@@ -75,9 +76,9 @@ GpuPeers::~GpuPeers() {
 // ---- Agreement -------------------------------------------------------------------------------------------
 
 Ballot GpuPeers::vote(const CollArgs& args, const Plan& plan) {
-  if (is_refused() || is_point_to_point(args.kind) || args.user_op || !coll_here(args.kind) || !has_same_bits(plan) ||
-      !has_memory_for(args))
-    return Ballot::kNo;
+  const bool suits = moves_only(args.kind) ? args.kind != CallKind::kAlltoall || !args.in_place
+                                           : !is_point_to_point(args.kind) && coll_here(args.kind);
+  if (is_refused() || args.user_op || !suits || !has_same_bits(plan) || !has_memory_for(args)) return Ballot::kNo;
   return state_ == State::kReady ? Ballot::kReady : Ballot::kOffer;
 }
 
@@ -169,16 +170,18 @@ bool GpuPeers::has_room() const {
 
 bool GpuPeers::has_collectives() const {
   return !turns_.empty() ||
-         std::ranges::any_of(calls_, [](const Call& call) { return call.coll < gpu::PeerColl::kSend; });
+         std::ranges::any_of(calls_, [](const Call& call) { return call.is_part || call.coll < gpu::PeerColl::kSend; });
 }
 
 bool GpuPeers::receives() const {
-  return opening_ || std::ranges::any_of(calls_, [](const Call& call) { return call.coll == gpu::PeerColl::kRecv; });
+  return opening_ || std::ranges::any_of(calls_, [](const Call& call) {
+           return call.coll == gpu::PeerColl::kRecv && !call.is_part;
+         });
 }
 
 bool GpuPeers::receives_from_others_than(int rank) const {
   return opening_ || std::ranges::any_of(calls_, [&](const Call& call) {
-           return call.coll == gpu::PeerColl::kRecv && call.peer != rank;
+           return call.coll == gpu::PeerColl::kRecv && !call.is_part && call.peer != rank;
          });
 }
 
@@ -261,9 +264,7 @@ Result<GpuPeers::Sent> GpuPeers::start(const CollArgs& args, const Way& way, con
   const bool message = is_point_to_point(args.kind);
   if (given_up_ || !(message ? paired(args.peer) : state_ == State::kOpened || state_ == State::kReady))
     return error(UZIP_ERR_INTERNAL, "a call between the GPUs of this host has failed before, which this one was to follow");
-  if (after) UZIP_RETURN_IF_ERROR(check(api_->stream_waits_for_event(stream, after)));
   gpu::PeerCall call{};
-  call.coll = *coll_here(args.kind);
   call.type = static_cast<uint8_t>(args.type);
   call.op = static_cast<uint8_t>(args.op);
   call.compress = way.codec != nullptr;
@@ -274,11 +275,60 @@ Result<GpuPeers::Sent> GpuPeers::start(const CollArgs& args, const Way& way, con
   call.src = args.src;
   call.dst = args.dst;
   call.stamp = stamp;
+  Sent sent{};
+  if (moves_only(args.kind)) {
+    UZIP_RETURN_IF_ERROR(put_moves(args, call, after, completion, &sent));
+    return sent;
+  }
+  call.coll = *coll_here(args.kind);
+  if (after) UZIP_RETURN_IF_ERROR(check(api_->stream_waits_for_event(stream, after)));
+  UZIP_RETURN_IF_ERROR(put(call, stream, false, completion, &sent));
+  return sent;
+}
+
+Status GpuPeers::put(const gpu::PeerCall& call, void* stream, bool is_part, Completion* completion, Sent* sent) {
   gpu::PeerTicket ticket{};
   UZIP_RETURN_IF_ERROR(check(api_->peers()->start(group_, &call, stream, &ticket)));
   last_ticket_ = ticket.number;
-  calls_.push_back({ticket.number, call.coll, call.peer, completion});
-  return Sent{ticket.payload_bytes, ticket.wire_bytes};
+  calls_.push_back({ticket.number, call.coll, call.peer, is_part, completion});
+  sent->payload += ticket.payload_bytes;
+  sent->wire += ticket.wire_bytes;
+  return Status();
+}
+
+/// All at once, on the two streams of messages.
+Status GpuPeers::put_moves(const CollArgs& args, gpu::PeerCall call, void* after, Completion* completion, Sent* sent) {
+  void* const out = own_stream(CallKind::kSend);
+  void* const in = own_stream(CallKind::kRecv);
+  const size_t before = calls_.size();
+  const auto start = [&]() -> Status {
+    for (void* const stream : {in, out})
+      if (after) UZIP_RETURN_IF_ERROR(check(api_->stream_waits_for_event(stream, after)));
+    // Before what this rank waits for in any case: of such a call it sends in each step, or receives.
+    if (const GpuMove own = own_move(args, rank_); own.src) {
+      const size_t bytes = args.count * datatype_size(args.type);
+      UZIP_RETURN_IF_ERROR(check(api_->copy(own.dst, own.src, bytes, move_at(args, rank_, size_, 1).to >= 0 ? out : in)));
+    }
+    for (int step = 1; step < size_; ++step) {
+      const GpuMove move = move_at(args, rank_, size_, step);
+      call.src = move.src;
+      call.dst = move.dst;
+      call.coll = gpu::PeerColl::kRecv;
+      call.peer = move.from;
+      if (move.from >= 0) UZIP_RETURN_IF_ERROR(put(call, in, true, completion, sent));
+      call.coll = gpu::PeerColl::kSend;
+      call.peer = move.to;
+      if (move.to >= 0) UZIP_RETURN_IF_ERROR(put(call, out, true, completion, sent));
+    }
+    return Status();
+  };
+  const Status started = start();
+  for (size_t i = before; !started.ok() && i < calls_.size(); ++i) calls_[i].completion = nullptr;
+  return started;
+}
+
+bool GpuPeers::may_be_on_callers_stream(const CollArgs& args) {
+  return args.blocking && !is_point_to_point(args.kind) && !moves_only(args.kind);
 }
 
 void* GpuPeers::own_stream(CallKind kind) const {
@@ -309,9 +359,10 @@ bool GpuPeers::end_calls() {
       ++i;
       continue;
     }
-    const Call call = calls_[i];
+    Completion* const completion = calls_[i].completion;
     calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(i));
-    call.completion->done(call.completion, status);
+    const bool goes_on = std::ranges::any_of(calls_, [&](const Call& call) { return call.completion == completion; });
+    if (completion && !goes_on) completion->done(completion, status);
     moved = true;
   }
   if (moved) advance();

@@ -81,8 +81,9 @@ class GpuPeers {
   /// is called, from progress(), when it has ended. After an error no other call can be started.
   Result<Sent> start(const CollArgs& args, const Way& way, const CallStamp& stamp, void* stream, void* after,
                      Completion* completion);
-  /// For calls of which nobody waits on the caller's stream.
+  /// For other calls than those that may be on the caller's stream itself: nobody else puts anything there meanwhile.
   void* own_stream(CallKind kind) const;
+  static bool may_be_on_callers_stream(const CollArgs& args);
   /// A call failed that others may have begun: lets nothing wait for other ranks any more. The calls at work fail soon.
   void give_up();
   bool progress();
@@ -104,8 +105,9 @@ class GpuPeers {
   struct Call {
     uint64_t ticket;
     gpu::PeerColl coll;
-    int peer;  ///< of a message
-    Completion* completion;
+    int peer;         ///< of a message
+    bool is_part;     ///< of a collective, though it is a message
+    Completion* completion;  ///< of the last part to end; null: nobody waits any more
   };
   bool is_refused() const { return state_ == State::kRefused; }
   bool has_memory_for(const CollArgs& args);
@@ -115,6 +117,8 @@ class GpuPeers {
   bool receives_from_others_than(int rank) const;
   template <class Question>
   bool any_group(Question question) const;
+  Status put(const gpu::PeerCall& call, void* stream, bool is_part, Completion* completion, Sent* sent);
+  Status put_moves(const CollArgs& args, gpu::PeerCall call, void* after, Completion* completion, Sent* sent);
   bool end_calls();
   bool answer_offers();
   bool start_votes();

@@ -39,7 +39,7 @@ Status Request::follow_stream(const CollArgs& args) {
   if (!device_) return Status();
   UZIP_RETURN_IF_ERROR(device_->executor->check_stream(args.stream));
   // Nobody puts anything else on the stream of a blocking call, so that the peers' work can go there itself.
-  return vote_.votes() && args.blocking ? Status() : watch_stream(args.stream);
+  return vote_.votes() && GpuPeers::may_be_on_callers_stream(args) ? Status() : watch_stream(args.stream);
 }
 
 Status Request::watch_stream(void* stream) {
@@ -102,7 +102,7 @@ void Request::start_rounds() {
 void Request::on_voted(bool at_peers) {
   if (at_peers) return comm_->peers()->take_turn(*this);
   may_be_at_peers_ = false;
-  if (args_.blocking)
+  if (GpuPeers::may_be_on_callers_stream(args_))
     if (const Status watched = watch_stream(args_.stream); !watched.ok()) fail(watched);
   comm_->peers()->leave_turn(*this);
   if (!ended()) start_rounds();
@@ -117,7 +117,7 @@ void Request::start_at_peers() {
   GpuPeers& peers = *comm_->peers();
   const bool message = is_point_to_point(args_.kind);
   way_ = message ? offer_.way() : peers.way_of(plan());
-  void* const stream = args_.blocking && !message ? args_.stream : peers.own_stream(args_.kind);
+  void* const stream = GpuPeers::may_be_on_callers_stream(args_) ? args_.stream : peers.own_stream(args_.kind);
   void* const after = follows_stream_ ? device_->executor->event_of(&stream_reached_) : nullptr;
   const auto sent = peers.start(args_, way_, stamp_, stream, after, &peers_done_);
   if (!sent.ok()) return fail(sent.status());

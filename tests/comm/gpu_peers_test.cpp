@@ -102,13 +102,15 @@ std::string run(PeerJob& job, CollCase& test, int ranks_on_gpu, std::vector<bool
 }
 
 const std::vector<bool> kByPeers(2, true), kStaged(2, false);
+constexpr uzip_coll_t kByPeersColls[] = {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTER, UZIP_ALLGATHER, UZIP_BCAST,
+                                         UZIP_GATHER,    UZIP_SCATTER,        UZIP_ALLTOALL};
 
 TEST(GpuPeers, CollectivesAreRight) {
   for (const int ranks : {2, 3, 5}) {
     for (const uint64_t storm : {0, 1, 2}) {
       PeerJob job(ranks, storm ? stormy_gpu_wire(storm) : LoopbackOptions());
       uint64_t seed = 1;
-      for (const uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTER, UZIP_ALLGATHER})
+      for (const uzip_coll_t coll : kByPeersColls)
         for (const size_t count : {size_t{1}, size_t{257}, size_t{5000}})
           for (const Placement placement : kPlacements) {
             CaseShape shape = shape_of(coll, ranks, count);
@@ -118,7 +120,8 @@ TEST(GpuPeers, CollectivesAreRight) {
             CollCase test(shape);
             std::vector<bool> ways;
             ASSERT_EQ(run(job, test, ranks, &ways), "");
-            EXPECT_EQ(ways, std::vector<bool>(static_cast<size_t>(ranks), true)) << test.describe();
+            const bool by_peers = coll != UZIP_ALLTOALL || placement == Placement::kApart;
+            EXPECT_EQ(ways, std::vector<bool>(static_cast<size_t>(ranks), by_peers)) << test.describe();
           }
       // Only the kernels of the staged way count.
       EXPECT_EQ(fake_gpu::counters().reductions, 0);
@@ -129,12 +132,14 @@ TEST(GpuPeers, CollectivesAreRight) {
 
 TEST(GpuPeers, WhoCarriesOutWhat) {
   PeerJob job(2);
-  for (const uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTER, UZIP_ALLGATHER, UZIP_BCAST, UZIP_ALLTOALL}) {
+  const auto expect = [&](uzip_coll_t coll, const std::vector<bool>& expected) {
     CollCase test(shape_of(coll, 2));
     std::vector<bool> ways;
     ASSERT_EQ(run(job, test, 2, &ways), "");
-    EXPECT_EQ(ways, coll != UZIP_BCAST && coll != UZIP_ALLTOALL ? kByPeers : kStaged) << test.describe();
-  }
+    EXPECT_EQ(ways, expected) << test.describe();
+  };
+  for (const uzip_coll_t coll : kByPeersColls) expect(coll, kByPeers);
+  for (const uzip_coll_t coll : {UZIP_REDUCE, UZIP_SCAN}) expect(coll, kStaged);
 }
 
 // Memory is taken by the first call that needs it.
@@ -152,7 +157,7 @@ TEST(GpuPeers, RanksInHostMemoryAreNoHindrance) {
     PeerJob job(3, storm ? stormy_gpu_wire(storm) : LoopbackOptions());
     std::vector<bool> ways;
     for (const int on_gpu : {1, 2, 3, 2, 0, 3})
-      for (const uzip_coll_t coll : {UZIP_ALLREDUCE, UZIP_REDUCE_SCATTER, UZIP_ALLGATHER}) {
+      for (const uzip_coll_t coll : kByPeersColls) {
         CollCase test(shape_of(coll, 3, 700));
         ASSERT_EQ(run(job, test, on_gpu, &ways), "");
         EXPECT_EQ(ways, std::vector<bool>(3, on_gpu == 3));

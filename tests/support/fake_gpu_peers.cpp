@@ -142,17 +142,21 @@ void reach(PeerGroup* group, const std::shared_ptr<PeerGroup::Call>& call, size_
   coll == PeerColl::kSend ? reach_message(group, other, index) : reach_message(other, group, index);
 }
 
-bool at_work(const Calls& calls) {
-  return std::ranges::any_of(calls, [](const auto& call) { return !call->done; });
+/// Of a program's, not a part of a collective.
+bool is_message(const PeerCall& call) {
+  constexpr uint8_t kSend = 7;  // CallKind
+  return call.coll >= PeerColl::kSend && call.stamp.coll == kSend;
 }
 
 /// What a rank receives must not wait beside a collective, nor beside what it receives from another rank.
 bool is_risky(const PeerGroup& group, const PeerCall& call) {
-  if (call.coll == PeerColl::kSend) return false;
-  const bool receives = std::ranges::any_of(group.received, [&](const auto& one) {
-    return (call.coll < PeerColl::kSend || one.first != call.peer) && at_work(one.second);
+  const bool message = is_message(call);
+  if (message && call.coll == PeerColl::kSend) return false;
+  return std::ranges::any_of(group.calls, [&](const auto& other) {
+    if (other->done) return false;
+    if (!is_message(other->call)) return message;
+    return other->call.coll == PeerColl::kRecv && (!message || other->call.peer != call.peer);
   });
-  return receives || (call.coll == PeerColl::kRecv && at_work(group.collectives));
 }
 
 int start(PeerGroup* group, const PeerCall* call, void* stream, gpu::PeerTicket* ticket) {
