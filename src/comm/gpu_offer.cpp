@@ -74,12 +74,19 @@ void GpuOffer::accept() {
   request_.on_accepted();
   if (!has_handle_) {
     say(OfferWord::kAccept);
-    return decide(true);
+    return wait_to_start();
   }
   state_ = State::kOpening;
   if (peers.open_pair(source(), handle_.value)) return say(OfferWord::kAcceptHandle);
   say(OfferWord::kNo);
   decide(false);
+}
+
+void GpuOffer::wait_to_start() {
+  GpuPeers& peers = *request_.comm()->peers();
+  peers.leave(*this);
+  state_ = State::kAccepted;
+  peers.wait_to_start(*this);
 }
 
 void GpuOffer::decline() {
@@ -104,7 +111,7 @@ bool GpuOffer::on_message(Incoming& incoming, uint32_t packed) {
     consider();
   } else if (state_ == State::kOpening && number.word == OfferWord::kOpened) {
     peers.set_paired(source());
-    decide(true);
+    wait_to_start();
   } else if (state_ == State::kOpening && number.word == OfferWord::kFailed) {
     decide(false);
   } else if (state_ == State::kOffered && number.word == OfferWord::kAcceptHandle) {
@@ -148,7 +155,7 @@ void GpuOffer::decide(bool at_peers) {
 void GpuOffer::abandon() {
   GpuPeers* const peers = request_.comm() ? request_.comm()->peers() : nullptr;
   if (peers && std::exchange(counted_, false)) peers->offer_ended();
-  if (peers && (state_ == State::kWaiting || state_ == State::kOpening)) peers->leave(*this);
+  if (peers && (state_ == State::kWaiting || state_ == State::kOpening || state_ == State::kAccepted)) peers->leave(*this);
   state_ = State::kIdle;
 }
 

@@ -77,6 +77,7 @@ class GpuOffer {
   // For GpuPeers, which has been asked by wait_to_receive().
   int source() const;
   void accept();
+  void start_to_receive() { decide(true); }
   void decline();
 
  private:
@@ -86,6 +87,7 @@ class GpuOffer {
     kExpected,  ///< of the receiver: the offer, or its handle, is on its way
     kWaiting,   ///< for GpuPeers
     kOpening,   ///< for the sender
+    kAccepted,  ///< starts soon
   };
   struct Handle : Completion {
     GpuOffer* offer = nullptr;
@@ -95,6 +97,7 @@ class GpuOffer {
   bool take_handle(Incoming& incoming);
   void say(OfferWord word);
   void consider();
+  void wait_to_start();
   void open_receiver();
   void decide(bool at_peers);
 

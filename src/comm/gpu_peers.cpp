@@ -35,6 +35,9 @@ constexpr size_t kMostAtWork = 128;
 constexpr size_t kMostMessages = 64;
 /// Shorter messages go in rounds: their senders need not wait for a receiver.
 constexpr size_t kLeastMessageBytes = 8192;
+/// So many turns what has been accepted waits for what this rank has offered to be accepted: putting a call on streams takes
+/// the host a while, in which what is sent could be on its way, and what is received has not come anyway.
+constexpr int kTurnsForSends = 60;
 
 /// How long the end of a communicator waits for calls that it gave up.
 constexpr std::chrono::seconds kGiveUpLimit{5};
@@ -158,6 +161,7 @@ bool GpuPeers::open_pair(int rank, const gpu::PeerHandle& handle) {
 
 void GpuPeers::leave(GpuOffer& offer) {
   std::erase(offers_, &offer);
+  std::erase(accepted_, &offer);
   if (opening_ == &offer) opening_ = nullptr;
 }
 
@@ -174,13 +178,14 @@ bool GpuPeers::has_collectives() const {
 }
 
 bool GpuPeers::receives() const {
-  return opening_ || std::ranges::any_of(calls_, [](const Call& call) {
+  return opening_ || !accepted_.empty() || std::ranges::any_of(calls_, [](const Call& call) {
            return call.coll == gpu::PeerColl::kRecv && !call.is_part;
          });
 }
 
 bool GpuPeers::receives_from_others_than(int rank) const {
-  return opening_ || std::ranges::any_of(calls_, [&](const Call& call) {
+  const bool waits = std::ranges::any_of(accepted_, [&](const GpuOffer* offer) { return offer->source() != rank; });
+  return opening_ || waits || std::ranges::any_of(calls_, [&](const Call& call) {
            return call.coll == gpu::PeerColl::kRecv && !call.is_part && call.peer != rank;
          });
 }
@@ -209,6 +214,17 @@ bool GpuPeers::answer_offers() {
     }
   }
   return moved;
+}
+
+bool GpuPeers::start_to_receive() {
+  if (offered_ > 0 && ++turns_of_accepted_ < kTurnsForSends) return true;  // it is no time to sleep
+  turns_of_accepted_ = 0;
+  while (!accepted_.empty()) {
+    GpuOffer& next = *accepted_.front();
+    next.start_to_receive();
+    std::erase(accepted_, &next);
+  }
+  return true;
 }
 
 bool GpuPeers::start_votes() {
@@ -313,12 +329,12 @@ Status GpuPeers::put_moves(const CollArgs& args, gpu::PeerCall call, void* after
       const GpuMove move = move_at(args, rank_, size_, step);
       call.src = move.src;
       call.dst = move.dst;
-      call.coll = gpu::PeerColl::kRecv;
-      call.peer = move.from;
-      if (move.from >= 0) UZIP_RETURN_IF_ERROR(put(call, in, true, completion, sent));
       call.coll = gpu::PeerColl::kSend;
       call.peer = move.to;
       if (move.to >= 0) UZIP_RETURN_IF_ERROR(put(call, out, true, completion, sent));
+      call.coll = gpu::PeerColl::kRecv;
+      call.peer = move.from;
+      if (move.from >= 0) UZIP_RETURN_IF_ERROR(put(call, in, true, completion, sent));
     }
     return Status();
   };
@@ -344,6 +360,7 @@ void GpuPeers::give_up() {
 bool GpuPeers::progress() {
   bool moved = end_calls();
   if (!offers_.empty()) moved |= answer_offers();
+  if (!accepted_.empty()) moved |= start_to_receive();
   if (!turns_.empty()) moved |= start_votes();
   return moved;
 }

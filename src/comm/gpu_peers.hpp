@@ -56,6 +56,8 @@ class GpuPeers {
   void set_paired(int rank) { paired_[static_cast<size_t>(rank)] = true; }
   /// GpuOffer::accept() or decline() is called, from progress().
   void wait_to_receive(GpuOffer& offer) { offers_.push_back(&offer); }
+  /// It has been accepted: GpuOffer::start_to_receive() is called, from progress().
+  void wait_to_start(GpuOffer& offer) { accepted_.push_back(&offer); }
   void leave(GpuOffer& offer);
 
   // Order. All ranks must start the calls that they agree on in the same order, which is that in which they were made.
@@ -121,6 +123,7 @@ class GpuPeers {
   Status put_moves(const CollArgs& args, gpu::PeerCall call, void* after, Completion* completion, Sent* sent);
   bool end_calls();
   bool answer_offers();
+  bool start_to_receive();
   bool start_votes();
   Status create(int device);
   Status create_here();
@@ -141,6 +144,8 @@ class GpuPeers {
   uint64_t last_ticket_ = 0;
   std::vector<bool> paired_;    ///< by rank
   std::deque<GpuOffer*> offers_;  ///< to this rank, that wait
+  std::deque<GpuOffer*> accepted_;  ///< and will be started
+  int turns_of_accepted_ = 0;       ///< that they have waited
   GpuOffer* opening_ = nullptr;   ///< accepted, but its sender opens this rank's memory first
   size_t offered_ = 0;            ///< by this rank, and not answered yet
   bool given_up_ = false;
