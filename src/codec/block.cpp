@@ -99,14 +99,12 @@ void write_record(const SequenceRecord& record, Writer& out) {
 }
 
 Status read_levels(Reader& in, size_t count, SequenceRecord* record) {
-  record->levels = in.get<uint8_t>();
+  const auto head = in.get<uint32_t>();
+  record->levels = static_cast<uint8_t>(head);
   if (record->levels > kMaxLevels) return corrupt("number of levels", record->levels);
-  for (unsigned pair = 0; pair < 2; ++pair) {
-    const auto both = in.get<uint8_t>();
-    record->widths[2 * pair] = both & 15;
-    record->widths[2 * pair + 1] = both >> 4;
-  }
-  if (const auto reserved = in.get<uint8_t>(); reserved != 0) return corrupt("reserved", reserved);
+  for (unsigned l = 0; l < kMaxLevels; ++l)
+    record->widths[l] = static_cast<uint8_t>(head >> (8 + 4 * l) & 15);
+  if (head >> 24 != 0) return corrupt("reserved", head >> 24);
   for (unsigned l = 0; l < kMaxLevels; ++l) {
     const unsigned width = record->widths[l];
     if (l < record->levels ? width < 1 || width > 4 : width != 0) return corrupt("a width", width);
@@ -118,20 +116,25 @@ Status read_levels(Reader& in, size_t count, SequenceRecord* record) {
     coded = record->escapes[l];
   }
   const unsigned symbols = record->symbol_count();
-  in.get(record->symbols.data(), symbols);
-  unsigned any = 0;
-  for (unsigned i = 0; i < symbols; ++i) any |= record->symbols[i];
-  if (any >> (8 - record->shift) != 0) return corrupt("the union of the symbols", any);
+  std::array<uint64_t, (kMaxSymbols + 7) / 8> words{};
+  in.get(words.data(), symbols);
+  std::memcpy(record->symbols.data(), words.data(), kMaxSymbols);
+  uint64_t any = 0;
+  for (uint64_t word : words) any |= word;
+  const uint64_t too_large = 0xff & ~(uint64_t{0xff} >> record->shift);
+  if ((any & too_large * 0x0101010101010101u) != 0)
+    return corrupt("bits beyond the field in a symbol", record->shift);
   in.skip_to(4);
   return {};
 }
 
 Status read_record(Reader& in, size_t count, SequenceRecord* record) {
   record->drop_levels();
-  record->shift = in.get<uint8_t>();
-  record->stored = in.get<uint8_t>();
-  record->value = in.get<uint8_t>();
-  record->place = in.get<uint8_t>();
+  const auto head = in.get<uint32_t>();
+  record->shift = static_cast<uint8_t>(head);
+  record->stored = static_cast<uint8_t>(head >> 8);
+  record->value = static_cast<uint8_t>(head >> 16);
+  record->place = static_cast<uint8_t>(head >> 24);
   if (record->shift > 8) return corrupt("field shift", record->shift);
   if (record->stored >> record->shift != 0) return corrupt("stored mask", record->stored);
   if (record->value >> record->shift != 0 || (record->value & record->stored) != 0)

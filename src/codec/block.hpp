@@ -93,6 +93,13 @@ struct BlockDescriptor {
   size_t sign_bits_bytes() const { return packed_bytes(values - kept, 1); }
 };
 
+/// A block's descriptor, and the sections that read_descriptor() found to lie within its parts.
+struct BlockSections {
+  BlockDescriptor descriptor;
+  const uint8_t* plain = nullptr;
+  const uint8_t* coded = nullptr;
+};
+
 /// Bytes of the descriptor of a plane block (without sections).
 size_t descriptor_bytes(const BlockDescriptor& block, size_t type_size);
 /// Bytes of a whole constant block.

@@ -12,13 +12,6 @@
 
 namespace uzip {
 
-/// A block's descriptor, and the sections that read_descriptor() found to lie within its parts.
-struct BlockSections {
-  BlockDescriptor descriptor;
-  const uint8_t* plain = nullptr;
-  const uint8_t* coded = nullptr;
-};
-
 /// Counts what a block's codes and bits say: escapes of every level, values that are not zero. An
 /// error when that contradicts the descriptor. Writes nothing but scratch.
 Status check_block_codes(const CodecKernels& kernels, const LevTraits& traits,

@@ -38,7 +38,7 @@ Status lev_decode(const FrameHeader& header, std::span<const std::byte> plain,
                   std::span<const std::byte> coded, std::span<std::byte> dst, bool streams,
                   CodecScratch& scratch) {
   LevReader reader;
-  UZIP_RETURN_IF_ERROR(reader.open(header, plain, coded));
+  UZIP_RETURN_IF_ERROR(reader.open(header, plain, coded, scratch.state().sections));
   const size_t size = datatype_size(static_cast<DataType>(header.type));
   if (reader.count() > dst.size() / size)
     return error(UZIP_ERR_CORRUPT, "lev frame: %zu elements, room for %zu", reader.count(),

@@ -20,7 +20,7 @@ LevTableEntry table_entry(std::span<const std::byte> coded, size_t index) {
 }  // namespace
 
 Status LevReader::open(const FrameHeader& header, std::span<const std::byte> plain,
-                       std::span<const std::byte> coded) {
+                       std::span<const std::byte> coded, std::span<BlockSections> kept) {
   const auto type = static_cast<DataType>(header.type);
   if (!is_datatype(type) || !is_float(type) || header.count == 0 || header.count > SIZE_MAX / 16)
     return error(UZIP_ERR_CORRUPT, "lev frame: %llu elements of type %u",
@@ -36,14 +36,16 @@ Status LevReader::open(const FrameHeader& header, std::span<const std::byte> pla
   coded_ = coded;
   UZIP_RETURN_IF_ERROR(check_table());
   rewind();
-  for (size_t b = 0; b < blocks_; ++b) UZIP_RETURN_IF_ERROR(read_block());
+  kept_ = kept;
+  for (size_t b = 0; b < blocks_; ++b)
+    UZIP_RETURN_IF_ERROR(read_block(b < kept.size() ? &kept[b] : &block_));
   rewind();
   return {};
 }
 
 Status LevReader::check_codes(CodecScratch::State& scratch) {
   for (size_t b = 0; b < blocks_; ++b) {
-    UZIP_RETURN_IF_ERROR(read_block());
+    UZIP_RETURN_IF_ERROR(read_block(&block_));
     UZIP_RETURN_IF_ERROR(check_block_codes(*kernels_, traits_, block_, scratch));
   }
   rewind();
@@ -84,25 +86,33 @@ void LevReader::rewind() {
   coded_begin_ = lev_first_block(blocks_);
 }
 
-Status LevReader::read_block() {
+void LevReader::pass_block(LevTableEntry sizes) {
+  ++next_;
+  plain_begin_ += sizes.plain;
+  coded_begin_ += sizes.coded;
+}
+
+Status LevReader::read_block(BlockSections* block) {
   const LevTableEntry sizes = table_entry(coded_, next_);
   const std::span<const std::byte> plain = plain_.subspan(plain_begin_, sizes.plain);
   const std::span<const std::byte> coded = coded_.subspan(coded_begin_, sizes.coded);
   const size_t values = std::min(block_values(), count_ - (next_ << log2_));
-  ++next_;
-  plain_begin_ += sizes.plain;
-  coded_begin_ += sizes.coded;
+  pass_block(sizes);
   size_t described = 0;
   UZIP_RETURN_IF_ERROR(
-      read_descriptor(coded, plain.size(), values, traits_.size, &block_.descriptor, &described));
-  block_.plain = reinterpret_cast<const uint8_t*>(plain.data());
-  block_.coded = reinterpret_cast<const uint8_t*>(coded.data()) + described;
+      read_descriptor(coded, plain.size(), values, traits_.size, &block->descriptor, &described));
+  block->plain = reinterpret_cast<const uint8_t*>(plain.data());
+  block->coded = reinterpret_cast<const uint8_t*>(coded.data()) + described;
   return {};
 }
 
 Status LevReader::start_block(CodecScratch::State& scratch, uint8_t* room) {
-  UZIP_RETURN_IF_ERROR(read_block());
-  return decoder_.start(*kernels_, traits_, block_, scratch, room);
+  BlockSections* const block = next_ < kept_.size() ? &kept_[next_] : &block_;
+  if (block == &block_)
+    UZIP_RETURN_IF_ERROR(read_block(block));
+  else
+    pass_block(table_entry(coded_, next_));
+  return decoder_.start(*kernels_, traits_, *block, scratch, room);
 }
 
 Status LevReader::next(CodecScratch::State& scratch, const Output& dst) {

@@ -13,9 +13,10 @@ namespace uzip {
 
 class LevReader {
  public:
-  /// Checks everything but the codes themselves. The parts must stay until the last next().
+  /// Checks everything but the codes themselves. The parts must stay until the last next(), and so
+  /// must `kept`, where what the first blocks say is kept instead of read again.
   Status open(const FrameHeader& header, std::span<const std::byte> plain,
-              std::span<const std::byte> coded);
+              std::span<const std::byte> coded, std::span<BlockSections> kept = {});
 
   size_t count() const { return count_; }
   /// Values in every block but the last.
@@ -40,7 +41,8 @@ class LevReader {
  private:
   Status check_table();
   /// Reads and checks the next block's descriptor.
-  Status read_block();
+  Status read_block(BlockSections* block);
+  void pass_block(LevTableEntry sizes);
 
   const CodecKernels* kernels_ = nullptr;
   LevTraits traits_{};
@@ -53,6 +55,7 @@ class LevReader {
   size_t next_ = 0;
   size_t plain_begin_ = 0;
   size_t coded_begin_ = 0;
+  std::span<BlockSections> kept_;
   BlockSections block_;  ///< the last one that was read; to clear one each time takes longer than to read it
   BlockDecoder decoder_;
 };

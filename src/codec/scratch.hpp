@@ -12,6 +12,7 @@ struct CodecScratch::State {
   /// Values that go through several kernels do so in pieces of this size.
   static constexpr size_t kPieceBytes = size_t{64} << 10;
 
+  BlockSections sections[16];  ///< of a frame's first blocks, while it is decoded
   alignas(64) uint8_t planes[kMaxTypeSize][kBytes];
   alignas(64) uint8_t low[kBytes];         ///< stored bits of a plane that also has fields
   alignas(64) uint8_t escapes[2][kBytes];  ///< of two neighbouring levels
