@@ -45,8 +45,9 @@ Status LevReader::open(const FrameHeader& header, std::span<const std::byte> pla
 
 Status LevReader::check_codes(CodecScratch::State& scratch) {
   for (size_t b = 0; b < blocks_; ++b) {
-    UZIP_RETURN_IF_ERROR(read_block(&block_));
-    UZIP_RETURN_IF_ERROR(check_block_codes(*kernels_, traits_, block_, scratch));
+    const BlockSections* block = nullptr;
+    UZIP_RETURN_IF_ERROR(next_block(&block));
+    UZIP_RETURN_IF_ERROR(check_block_codes(*kernels_, traits_, *block, scratch));
   }
   rewind();
   return {};
@@ -106,12 +107,20 @@ Status LevReader::read_block(BlockSections* block) {
   return {};
 }
 
+/// After open(): from what it kept, if that is there.
+Status LevReader::next_block(const BlockSections** block) {
+  if (next_ >= kept_.size()) {
+    *block = &block_;
+    return read_block(&block_);
+  }
+  *block = &kept_[next_];
+  pass_block(table_entry(coded_, next_));
+  return {};
+}
+
 Status LevReader::start_block(CodecScratch::State& scratch, uint8_t* room) {
-  BlockSections* const block = next_ < kept_.size() ? &kept_[next_] : &block_;
-  if (block == &block_)
-    UZIP_RETURN_IF_ERROR(read_block(block));
-  else
-    pass_block(table_entry(coded_, next_));
+  const BlockSections* block = nullptr;
+  UZIP_RETURN_IF_ERROR(next_block(&block));
   return decoder_.start(*kernels_, traits_, *block, scratch, room);
 }
 

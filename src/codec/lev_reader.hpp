@@ -42,6 +42,7 @@ class LevReader {
   Status check_table();
   /// Reads and checks the next block's descriptor.
   Status read_block(BlockSections* block);
+  Status next_block(const BlockSections** block);
   void pass_block(LevTableEntry sizes);
 
   const CodecKernels* kernels_ = nullptr;

@@ -30,8 +30,9 @@ size_t piece_bytes(DataType type) { return kMaxBlockValues * datatype_size(type)
 /// What reduce() is given for one operand: where its elements from `begin` on are.
 class Operand {
  public:
-  /// `memory` is kFrameBytes + piece_bytes for a coded frame.
-  Status open(const ReduceOperand& operand, DataType type, size_t count, std::byte* memory) {
+  /// `memory` is kFrameBytes + piece_bytes for a coded frame; `kept` as in LevReader::open().
+  Status open(const ReduceOperand& operand, DataType type, size_t count, std::byte* memory,
+              std::span<BlockSections> kept) {
     size_ = datatype_size(type);
     count_ = count;
     header_ = operand.header;
@@ -52,7 +53,7 @@ class Operand {
     }
     frame_ = new (memory) OpenFrame;
     piece_ = reinterpret_cast<uint8_t*>(memory + kFrameBytes);
-    return frame_->reader.open(header, operand.plain, operand.coded);
+    return frame_->reader.open(header, operand.plain, operand.coded, kept);
   }
 
   /// Everything that could still turn out to be wrong. For a checksum all has to be decoded.
@@ -115,6 +116,10 @@ class Operand {
   uint8_t* piece_ = nullptr;
 };
 
+bool is_coded(const ReduceOperand& operand) {
+  return operand.elements == nullptr && operand.header->codec != kCodecRaw;
+}
+
 /// The elements of the first operand that is not a frame; null: all are.
 const void* first_elements(std::span<const ReduceOperand> operands) {
   for (const ReduceOperand& operand : operands)
@@ -144,12 +149,14 @@ class FrameReduction {
     if (std::align(64, 0, aligned, room) == nullptr) room = 0;
     auto* memory = static_cast<std::byte*>(aligned);
     const size_t each = kFrameBytes + padded(piece_bytes(type_), 64);
+    const auto frames = std::count_if(operands.begin(), operands.end(), is_coded);
+    const auto kept = frames == 1 ? std::span(scratch_.sections) : std::span<BlockSections>();
     for (const ReduceOperand& operand : operands) {
-      const bool coded = operand.elements == nullptr && operand.header->codec != kCodecRaw;
+      const bool coded = is_coded(operand);
       if (coded && room < each)
         return error(UZIP_ERR_INVALID, "reduce_frames: %zu bytes to work in", work.size());
       Operand& opened = operands_[operand_count_++];
-      UZIP_RETURN_IF_ERROR(opened.open(operand, type_, count, memory));
+      UZIP_RETURN_IF_ERROR(opened.open(operand, type_, count, memory, kept));
       piece_ = std::max(piece_, opened.block_values());
       if (!coded) continue;
       stepped_ = &opened;

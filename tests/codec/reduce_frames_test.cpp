@@ -104,6 +104,51 @@ TEST(ReduceFrames, AddsAsReduceDoes) {
   }
 }
 
+/// More blocks than a reader keeps between checking and decoding, each with another descriptor; into a result of its own,
+/// and in place.
+TEST(ReduceFrames, FramesOfManyDifferentBlocks) {
+  const Codec& codec = *find_codec("lev");
+  CodecScratch scratch;
+  constexpr std::array kKinds = {SampleKind::kGaussian, SampleKind::kZeros, SampleKind::kSpecials,
+                                 SampleKind::kOddOne};
+  const size_t part = size_t{1} << 14;
+  const size_t count = 37 * part + 100;
+  for (DataType type : {UZIP_BF16, UZIP_FP32}) {
+    const size_t size = datatype_size(type);
+    std::vector<uint8_t> coded(count * size);
+    for (size_t at = 0; at < count; at += part) {
+      const size_t here = std::min(part, count - at);
+      const auto some = make_sample(type, kKinds[at / part % kKinds.size()], here, static_cast<uint32_t>(at));
+      std::copy(some.begin(), some.end(), coded.begin() + static_cast<std::ptrdiff_t>(at * size));
+    }
+    const auto other = make_sample(type, SampleKind::kGaussian, count, 7);
+    const EncodedSizes bound = codec.bound(type, count);
+    std::vector<std::byte> body(bound.plain + bound.coded);
+    FrameHeader header;
+    ASSERT_TRUE(codec.encode(type, CodecLevel::kSmallest, coded.data(), count, body, scratch, header).ok());
+    ASSERT_NE(header.codec, kCodecRaw);
+    const auto plain_part = std::span<const std::byte>(body).first(header.plain_bytes);
+    const auto coded_part = std::span<const std::byte>(body).subspan(header.plain_bytes, header.coded_bytes);
+    std::vector<std::byte> work(reduce_frames_bytes(type, 1));
+    std::vector<uint8_t> expected(count * size);
+    reduce(UZIP_SUM, type, expected.data(), std::array<const void*, 2>{other.data(), coded.data()}, count);
+    for (CpuTarget target : available_cpu_targets()) {
+      ASSERT_TRUE(set_cpu_target(cpu_target_name(target)).ok());
+      std::vector<uint8_t> result(count * size);
+      ASSERT_TRUE(codec.decode(header, plain_part, coded_part, std::as_writable_bytes(std::span(result)), scratch).ok());
+      EXPECT_TRUE(result == coded) << datatype_info(type).name << " " << cpu_target_name(target);
+      for (const bool in_place : {false, true}) {
+        result = other;
+        const void* const elements = in_place ? result.data() : other.data();
+        const ReduceOperand operands[] = {{elements, nullptr, {}, {}}, {nullptr, &header, plain_part, coded_part}};
+        ASSERT_TRUE(reduce_frames(UZIP_SUM, type, result.data(), operands, count, 0, work, scratch).ok());
+        EXPECT_TRUE(result == expected) << datatype_info(type).name << " " << cpu_target_name(target) << " " << in_place;
+      }
+    }
+    ASSERT_TRUE(set_cpu_target("auto").ok());
+  }
+}
+
 /// Where there are kernels that add what they decode, the frame's values are not put into `work`.
 TEST(ReduceFrames, KernelsAddWhatTheyDecode) {
   CodecScratch scratch;
