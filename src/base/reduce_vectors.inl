@@ -110,7 +110,7 @@ UZIP_INLINE void store_few(char* dst, uint64_t bits, size_t bytes) {
   }
 }
 
-[[gnu::noinline]] Words load_part(const void* src, size_t bytes) {
+[[gnu::noinline, maybe_unused]] Words load_part(const void* src, size_t bytes) {
   const char* from = static_cast<const char*>(src);
   Lanes<uint64_t> lanes{};
 #pragma GCC unroll 4
@@ -124,7 +124,7 @@ UZIP_INLINE void store_few(char* dst, uint64_t bits, size_t bytes) {
   return Words(lanes);
 }
 
-[[gnu::noinline]] void store_part(void* dst, Words words, size_t bytes) {
+[[gnu::noinline, maybe_unused]] void store_part(void* dst, Words words, size_t bytes) {
   char* to = static_cast<char*>(dst);
   const Lanes<uint64_t> lanes = Lanes<uint64_t>(words);
 #pragma GCC unroll 4

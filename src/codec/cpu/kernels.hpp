@@ -119,7 +119,8 @@ struct CodecKernels {
   /// bytes[i] = the bits of `mask` from `words`, all others 0.
   void (*unpack_bits)(const uint8_t* words, size_t count, unsigned mask, uint8_t* bytes);
 
-  /// One level. codes_of[field] is the code of each field (2^w - 1: escape), field = byte >> shift.
+  /// One level. codes_of[field] is the code of each field (2^w - 1: escape), field = byte >> shift. Every code has one field
+  /// or none, code 0 has one.
   /// Writes the code words, and the escaped fields to `escapes` (slack). Returns the number of
   /// escapes.
   using EncodeLevel = size_t (*)(const uint8_t* bytes, size_t count, unsigned shift,

@@ -228,6 +228,49 @@ template <unsigned W, class Codes>
   return append<W>(a, b, escaped, escapes);
 }
 
+/// One level, as CodecKernels::decode_level.
+template <unsigned W>
+[[gnu::always_inline]] inline size_t decode_fields(const uint8_t* words, size_t count,
+                                                   const uint8_t* symbols, const uint8_t* escapes,
+                                                   uint8_t* dst) {
+  const Bytes table =
+      _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(symbols)));
+  const uint8_t* next = escapes;
+  size_t at = 0;
+  for (; at + 64 <= count; at += 64, words += 8 * W) {
+    Bytes a = _mm256_setzero_si256();
+    Bytes b = a;
+    uint64_t escaped = ~uint64_t{0};
+#pragma GCC unroll 8
+    for (unsigned bit = 0; bit < W; ++bit) {
+      const uint64_t word = get_word(words + 8 * bit);
+      const Bytes value = _mm256_set1_epi8(static_cast<char>(1 << bit));
+      a = _mm256_or_si256(a, spread(static_cast<uint32_t>(word), value));
+      b = _mm256_or_si256(b, spread(static_cast<uint32_t>(word >> 32), value));
+      escaped &= word;
+    }
+    uint8_t* const out = dst + at;
+    a = _mm256_shuffle_epi8(table, a);
+    b = _mm256_shuffle_epi8(table, b);
+    if constexpr (W > 2) {
+      store(out, a);
+      store(out + 32, b);
+      for (; escaped != 0; escaped &= escaped - 1) out[__builtin_ctzll(escaped)] = *next++;
+    } else {
+// The escape's entry in `symbols` is 0.
+#pragma GCC unroll 4
+      for (unsigned q = 0; q < 4; ++q, escaped >>= 16) {
+        const auto marked = static_cast<unsigned>(escaped & 0xffff);
+        const __m128i moved = expand_quarter(load_16(next), marked);
+        store_16(out + 16 * q, _mm_or_si128(quarter(a, b, q), moved));
+        next += static_cast<unsigned>(__builtin_popcount(marked));
+      }
+    }
+  }
+  next += kScalarCodecKernels.decode_level[W](words, count - at, symbols, next, dst + at);
+  return static_cast<size_t>(next - escapes);
+}
+
 }  // namespace
 
 extern const TopKernels kAvx2TopKernels;

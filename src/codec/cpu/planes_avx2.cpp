@@ -2,6 +2,7 @@
 // kernels.
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx2.hpp"
+#include "codec/cpu/sinks_avx2.hpp"
 
 namespace uzip {
 namespace {
@@ -149,29 +150,34 @@ template <size_t kSize, unsigned kClass>
   kScalarCodecKernels.split[kClass](src, count - at, rotation, rest);
 }
 
-template <size_t kSize, unsigned kClass>
-[[gnu::always_inline]] inline void merge(const uint8_t* const* planes, size_t count,
-                                         unsigned rotation, const Output& output) {
-  uint8_t* dst = output.values;
-  const uint8_t* ahead = output.ahead;
+template <size_t kSize, unsigned kClass, class Sink>
+[[gnu::always_inline]] inline void merge_to(const uint8_t* const* planes, size_t count,
+                                            unsigned rotation, const Output& output) {
+  Sink sink(output);
   const Rotation<kSize> rotate(8 * kSize - rotation % (8 * kSize));
   const Bytes group = group_by_value<kSize>();
   Bytes v[kSize];
   size_t at = 0;
-  for (; at + 32 <= count; at += 32, dst += 32 * kSize, ahead += 32 * kSize) {
+  for (; at + 32 <= count; at += 32) {
 #pragma GCC unroll 8
     for (size_t p = 0; p < kSize; ++p) v[p] = load(planes[p] + at);
     to_values<kSize>(v, group);
 #pragma GCC unroll 8
-    for (size_t i = 0; i < kSize; ++i) {
-      if (i % 2 == 0) __builtin_prefetch(ahead + 32 * i, 1, 2);
-      store(dst + 32 * i, rotate(v[i]));
-    }
+    for (size_t i = 0; i < kSize; i += 2) sink.put(rotate(v[i]), rotate(v[i + 1]));
   }
   const uint8_t* rest[kSize];
 #pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p) rest[p] = planes[p] + at;
-  kScalarCodecKernels.merge[kClass](rest, count - at, rotation, {dst, ahead});
+  uint8_t* const dst = sink.finish();
+  kScalarCodecKernels.merge[kClass](rest, count - at, rotation, {dst, dst});
+}
+
+template <size_t kSize, unsigned kClass>
+[[gnu::always_inline]] inline void merge(const uint8_t* const* planes, size_t count,
+                                         unsigned rotation, const Output& output) {
+  with_sink<kSize>(output, [&](auto sink) {
+    merge_to<kSize, kClass, typename decltype(sink)::Type>(planes, count, rotation, output);
+  });
 }
 
 void rotate_bytes(const uint8_t* src, size_t count, unsigned rotation, uint8_t* dst,

@@ -1,9 +1,10 @@
-// AVX2: values of one or two bytes straight to a level. Decoding is left to the separate kernels:
-// escapes have to be put in place in memory.
+// AVX2: values of one or two bytes straight to a level, and back by way of a piece of the top plane that stays in the
+// first cache: escapes have to be put in place in memory.
 #include "codec/cpu/bit_stream.hpp"
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx2.hpp"
 #include "codec/cpu/levels_avx2.hpp"
+#include "codec/cpu/sinks_avx2.hpp"
 
 namespace uzip {
 namespace {
@@ -15,6 +16,18 @@ struct Values1 {
     const Bytes v = load(src);
     const Bytes sign = _mm256_and_si256(_mm256_srli_epi16(v, 7), _mm256_set1_epi8(1));
     return _mm256_or_si256(_mm256_add_epi8(v, v), sign);
+  }
+  /// 64 values from their top plane.
+  template <class Sink>
+  [[gnu::always_inline]] static void join(Bytes a, Bytes b, const uint8_t*, Sink& sink) {
+    sink.put(turn(a), turn(b));
+  }
+
+ private:
+  [[gnu::always_inline]] static Bytes turn(Bytes v) {
+    const Bytes top = _mm256_set1_epi8(INT8_MIN);
+    const Bytes sign = _mm256_and_si256(_mm256_slli_epi16(v, 7), top);
+    return _mm256_or_si256(_mm256_andnot_si256(top, _mm256_srli_epi16(v, 1)), sign);
   }
 };
 
@@ -29,6 +42,22 @@ struct Values2 {
     const Bytes b = _mm256_or_si256(_mm256_add_epi16(v1, v1), _mm256_srli_epi16(v1, 15));
     store(other, _mm256_packus_epi16(_mm256_and_si256(a, low), _mm256_and_si256(b, low)));
     return _mm256_packus_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8));
+  }
+  template <class Sink>
+  [[gnu::always_inline]] static void join(Bytes a, Bytes b, const uint8_t* other, Sink& sink) {
+    join_half(a, load(other), sink);
+    join_half(b, load(other + 32), sink);
+  }
+
+ private:
+  template <class Sink>
+  [[gnu::always_inline]] static void join_half(Bytes top, Bytes low, Sink& sink) {
+    top = _mm256_permute4x64_epi64(top, 0xd8);
+    low = _mm256_permute4x64_epi64(low, 0xd8);
+    sink.put(turn(_mm256_unpacklo_epi8(low, top)), turn(_mm256_unpackhi_epi8(low, top)));
+  }
+  [[gnu::always_inline]] static Bytes turn(Bytes v) {
+    return _mm256_or_si256(_mm256_srli_epi16(v, 1), _mm256_slli_epi16(v, 15));
   }
 };
 
@@ -87,6 +116,85 @@ size_t encode(const uint8_t* src, size_t count, const uint8_t* codes_of, const T
       });
 }
 
+constexpr size_t kPiece = 1024;  // values
+
+/// Two halves of 64 fields become those of the top plane.
+struct LowBits {
+  __m128i by;
+  Bytes high;
+  unsigned shift;
+
+  explicit LowBits(unsigned field_shift)
+      : by(_mm_cvtsi32_si128(static_cast<int>(field_shift))),
+        high(_mm256_set1_epi8(static_cast<char>(0xffu << field_shift))),
+        shift(field_shift) {}
+  [[gnu::always_inline]] void add(Bytes& a, Bytes& b, const uint8_t* words) const {
+    a = _mm256_and_si256(_mm256_sll_epi16(a, by), high);
+    b = _mm256_and_si256(_mm256_sll_epi16(b, by), high);
+    for (unsigned bit = 0; bit < shift; ++bit) {
+      const uint64_t word = get_word(words + 8 * bit);
+      const Bytes value = _mm256_set1_epi8(static_cast<char>(1u << bit));
+      a = _mm256_or_si256(a, spread(static_cast<uint32_t>(word), value));
+      b = _mm256_or_si256(b, spread(static_cast<uint32_t>(word >> 32), value));
+    }
+  }
+};
+
+template <class Values, unsigned W, bool kShifts, class Sink>
+[[gnu::always_inline]] inline size_t decode_with(const ConstTopPlane& top, size_t count,
+                                                 const uint8_t* symbols, const uint8_t* escapes,
+                                                 const Output& output) {
+  constexpr size_t kOther = Values::kSize - 1;
+  const LowBits low(top.shift);
+  const uint8_t* words = top.words;
+  const uint8_t* low_words = top.low_words;
+  const uint8_t* other = top.other;
+  const uint8_t* next = escapes;
+  alignas(32) uint8_t plane[kPiece];
+  const auto group = [&](const uint8_t* fields, const uint8_t* others, auto& sink)
+                         __attribute__((always_inline)) {
+    Bytes a = load(fields);
+    Bytes b = load(fields + 32);
+    if constexpr (kShifts) low.add(a, b, low_words);
+    Values::join(a, b, others, sink);
+  };
+  Sink sink(output);
+  for (; count > 0;) {
+    const size_t here = count < kPiece ? count : kPiece;
+    next += decode_fields<W>(words, here, symbols, next, plane);
+    words += here / 64 * 8 * W;
+    size_t at = 0;
+    for (; at + 64 <= here; at += 64, other += 64 * kOther, low_words += 8 * top.shift)
+      group(plane + at, other, sink);
+    count -= here;
+    if (at == here) continue;
+    // The last values of all, of less than a group.
+    alignas(32) uint8_t others[64 * Values::kSize] = {};
+    alignas(32) uint8_t values[64 * Values::kSize];
+    const size_t rest = here - at;
+    if constexpr (kOther > 0) __builtin_memcpy(others, other, rest);
+    StoreSink last({values, values});
+    group(plane + at, others, last);
+    __builtin_memcpy(sink.finish(), values, rest * Values::kSize);
+  }
+  return static_cast<size_t>(next - escapes);
+}
+
+template <class Values, unsigned W, class Sink>
+[[gnu::noinline]] size_t decode_to(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
+                                   const uint8_t* escapes, const Output& dst) {
+  return top.shift == 0 ? decode_with<Values, W, false, Sink>(top, count, symbols, escapes, dst)
+                        : decode_with<Values, W, true, Sink>(top, count, symbols, escapes, dst);
+}
+
+template <class Values, unsigned W>
+size_t decode(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
+              const uint8_t* escapes, const Output& dst) {
+  return with_sink<Values::kSize>(dst, [&](auto sink) {
+    return decode_to<Values, W, typename decltype(sink)::Type>(top, count, symbols, escapes, dst);
+  });
+}
+
 }  // namespace
 
 const TopKernels kAvx2TopKernels = {
@@ -94,7 +202,10 @@ const TopKernels kAvx2TopKernels = {
                 encode<Values1, 4>},
                {nullptr, encode<Values2, 1>, encode<Values2, 2>, encode<Values2, 3>,
                 encode<Values2, 4>}},
-    .decode = {},
+    .decode = {{nullptr, decode<Values1, 1>, decode<Values1, 2>, decode<Values1, 3>,
+                decode<Values1, 4>},
+               {nullptr, decode<Values2, 1>, decode<Values2, 2>, decode<Values2, 3>,
+                decode<Values2, 4>}},
 };
 
 }  // namespace uzip

@@ -3,6 +3,7 @@
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx2.hpp"
 #include "codec/cpu/moves_avx2.hpp"
+#include "codec/cpu/sinks_avx2.hpp"
 
 namespace uzip {
 namespace {
@@ -101,33 +102,41 @@ template <class Words>
   }
 }
 
-template <class Words>
-[[gnu::always_inline]] inline uint64_t undelta(const uint8_t* src, size_t count, uint64_t base,
-                                               const Output& output) {
+template <class Words, class Sink>
+[[gnu::always_inline]] inline uint64_t undelta_to(const uint8_t* src, size_t count, uint64_t base,
+                                                  const Output& output) {
   Bytes carry = Words::set1(base);
-  const auto values = [&](const uint8_t* from, uint8_t* to) __attribute__((always_inline)) {
+  const auto values = [&](const uint8_t* from) __attribute__((always_inline)) {
     const Bytes sums = Words::running_sum(Words::unzigzag(load(from)));
-    store(to, Words::ror1(Words::add(sums, carry)));
+    const Bytes result = Words::ror1(Words::add(sums, carry));
     // Only this addition depends on the vector before.
     carry = Words::add(carry, Words::last(sums));
+    return result;
   };
-  uint8_t* dst = output.values;
-  const uint8_t* ahead = output.ahead;
+  Sink sink(output);
   size_t left = count * Words::kSize;
-  for (; left >= 64; left -= 64, src += 64, dst += 64, ahead += 64) {
-    __builtin_prefetch(ahead, 1, 2);
-    values(src, dst);
-    values(src + 32, dst + 32);
+  for (; left >= 64; left -= 64, src += 64) {
+    const Bytes first = values(src);
+    sink.put(first, values(src + 32));
   }
+  uint8_t* dst = sink.finish();
   for (; left > 0; left -= left < 32 ? left : 32, src += 32, dst += 32) {
     alignas(32) uint8_t from[32] = {};  // differences of 0: the last value stays
     alignas(32) uint8_t to[32];
     const size_t here = left < 32 ? left : 32;
     __builtin_memcpy(from, src, here);
-    values(from, to);
+    store(to, values(from));
     __builtin_memcpy(dst, to, here);
   }
   return Words::first(carry);
+}
+
+template <class Words>
+[[gnu::always_inline]] inline uint64_t undelta(const uint8_t* src, size_t count, uint64_t base,
+                                               const Output& output) {
+  return with_sink<Words::kSize>(output, [&](auto sink) {
+    return undelta_to<Words, typename decltype(sink)::Type>(src, count, base, output);
+  });
 }
 
 // A piece of values is what one shuffle moves: `nonzero` and `negative` give a bit for each,
