@@ -1,5 +1,6 @@
 #include "comm/round.hpp"
 
+#include "base/streaming_copy.hpp"
 #include "comm/engine.hpp"
 #include "comm/request.hpp"
 
@@ -55,7 +56,7 @@ void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t num
     state.round = this;
     state.step = i;
     state.waiting = static_cast<uint32_t>(schedule.steps[i].depends_on.size());
-    state.started = state.done = state.has_message = false;
+    state.started = state.done = state.has_message = state.lent = false;
   }
   wires_.assign(schedule.wire_elements.size(), WireState());
   input_ = request_.base(Slot::kInput, number);
@@ -166,6 +167,7 @@ void Round::on_completion(Completion* self, const Status& status) {
 void Round::finish(uint32_t index) {
   const Step& step = schedule_->schedule.steps[index];
   if (step.verb == Verb::kEncode) on_encoded(step);
+  if (step.verb == Verb::kReduce) end_loans(index);
   const FrameHeader& frame = steps_[index].frame;
   if (step.verb == Verb::kRecv && step.dst.slot != Slot::kWire && frame.flags & kFrameHasChecksum)
     if (Status status = check_checksum(frame, bytes_at(step.dst)); !status.ok()) return fail(index, status);
@@ -290,11 +292,33 @@ Result<Progress> Round::receive(const Step& step, StepState& state) {
     wire.has_part = step.part != Part::kWhole;
     wire.peer = step.peer;
     if (!memory) memory = wire_memory(step.dst.offset, step.part);
+  } else if (may_lend(state)) {
+    state.lent = true;
+    return Progress::kDone;
   } else if (step.dst.length) {
     memory = address(step.dst);
   }
   state.has_message = false;
+  if (state.incoming.body && state.incoming.handle && goes_past_caches(state)) {
+    copy_past_caches(memory, state.incoming.body, bytes);
+    request_.engine().discard(state.incoming);
+    return Progress::kDone;
+  }
   return request_.engine().take(state.incoming, {memory, bytes}, &state.completion);
+}
+
+/// Whether the elements can stay where the transport has them until the one reduction that reads them: not those of a
+/// checksum yet to be compared, nor where a program's own operation might ask for their alignment.
+bool Round::may_lend(const StepState& state) const {
+  const std::vector<bool>& lends = schedule_->lent.lends;
+  return !lends.empty() && lends[state.step] && state.incoming.body && state.incoming.handle && !request_.args().user_op &&
+         !(state.frame.flags & kFrameHasChecksum);
+}
+
+/// Whether what the step writes is a part of a large result that no later step reads.
+bool Round::goes_past_caches(const StepState& state) const {
+  return schedule_->schedule.steps[state.step].dst.slot == Slot::kOutput && !request_.device() &&
+         schedule_->schedule.dependents[state.step].empty() && request_.plan().result_bytes() >= kPastCachesBytes;
 }
 
 /// Where the elements of a raw frame belong, if they may go there at once: nothing but a decoding reads the frame, and
@@ -382,16 +406,29 @@ Result<Progress> Round::decode(const Step& step, StepState& state) {
   }
   DecodeTask task = frame_at(step.src.offset);
   task.dst = {address(step.dst), step.dst.length * datatype_size(request_.type())};
-  task.streams = step.dst.slot == Slot::kOutput && schedule_->schedule.dependents[state.step].empty() &&
-                 request_.plan().result_bytes() >= kPastCachesBytes;
+  task.streams = goes_past_caches(state);
   return request_.executor().decode(task, &state.completion);
 }
 
 Result<Progress> Round::reduce(const Step& step, StepState& state) {
   source_pointers_.clear();
   for (const Slice& source : step.sources) source_pointers_.push_back(address(source));
+  if (!schedule_->lent.lenders.empty()) {
+    const std::vector<uint32_t>& lenders = schedule_->lent.lenders[state.step];
+    for (size_t i = 0; i < lenders.size(); ++i)
+      if (lenders[i] != kNoLender && steps_[lenders[i]].lent) source_pointers_[i] = steps_[lenders[i]].incoming.body;
+  }
   const size_t average_over = step.average ? static_cast<size_t>(request_.size()) : 0;
   return request_.reduce(address(step.dst), source_pointers_, step.dst.length, average_over, &state.completion);
+}
+
+void Round::end_loans(uint32_t reduction) {
+  if (schedule_->lent.lenders.empty()) return;
+  for (uint32_t lender : schedule_->lent.lenders[reduction]) {
+    if (lender == kNoLender || !std::exchange(steps_[lender].lent, false)) continue;
+    steps_[lender].has_message = false;
+    request_.engine().discard(steps_[lender].incoming);
+  }
 }
 
 Result<Progress> Round::decode_reduce(const Step& step, StepState& state) {

@@ -58,6 +58,7 @@ class Round {
     bool started = false;
     bool done = false;
     bool has_message = false;  ///< `incoming` and `frame` hold the message of this receive
+    bool lent = false;         ///< a receive that is over, whose message a reduction will read and end
     Incoming incoming;
     FrameHeader frame;
   };
@@ -83,10 +84,13 @@ class Round {
   Result<Progress> send(const Step& step, StepState& state);
   Result<Progress> receive(const Step& step, StepState& state);
   std::byte* destination_of_raw(const Step& step, const StepState& state) const;
+  bool may_lend(const StepState& state) const;
+  bool goes_past_caches(const StepState& state) const;
   Result<Progress> encode(const Step& step, StepState& state);
   void on_encoded(const Step& step);
   Result<Progress> decode(const Step& step, StepState& state);
   Result<Progress> reduce(const Step& step, StepState& state);
+  void end_loans(uint32_t reduction);
   Result<Progress> decode_reduce(const Step& step, StepState& state);
   /// The frame at a wire place, to be decoded anywhere.
   DecodeTask frame_at(size_t place) const;

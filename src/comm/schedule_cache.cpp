@@ -109,6 +109,7 @@ Status prepare(PreparedSchedule& prepared, const Plan& plan, const Shape& shape,
   } else {
     lay_out_wires(prepared, type, plan.codec, plan.codec ? aligned(scratch_bytes) : scratch_bytes, false);
   }
+  if (!gpu) prepared.lent = find_lent_operands(prepared.schedule);
   for (const Step& step : prepared.schedule.steps) prepared.is_long.push_back(is_long(step, type, gpu != nullptr));
   return index_receives(prepared);
 }

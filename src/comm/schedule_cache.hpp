@@ -1,6 +1,7 @@
 // Schedules that were built once, with all that the engine can know about them before it has buffers.
 #pragma once
 
+#include "comm/lent_operands.hpp"
 #include "comm/plan.hpp"
 
 #include <cstddef>
@@ -43,6 +44,7 @@ struct PreparedSchedule {
   std::vector<std::vector<uint32_t>> receives;  ///< [peer][message] -> step
   std::vector<uint32_t> ready;                  ///< steps without dependencies, in program order
   std::vector<bool> is_long;                    ///< steps that take too long for inside a callback
+  LentOperands lent;                            ///< none for buffers in GPU memory
 };
 
 /// A plan and the schedules of its rounds, as far as they have been needed. Where all blocks are of one size there

@@ -10,8 +10,11 @@
 namespace uzip {
 namespace {
 
-/// A piece of this size stays in the L2 cache from its arrival until it is reduced and sent on.
+/// A piece of this size stays in the L2 cache from its arrival until it is reduced and sent on, and so does one from each
+/// rank: all together have as much as two. Those of three rounds then fit into the sender's stage, too.
 constexpr size_t kSharedMemoryChunkBytes = 256 * 1024;
+constexpr size_t kSharedMemoryRoundBytes = 2 * kSharedMemoryChunkBytes;
+constexpr size_t kLeastSharedMemoryChunkBytes = 64 * 1024;
 /// On a network: large enough to hide headers, small enough to go without a rendezvous, whose answer would queue behind
 /// the data of other pieces (256 KiB took 1.1 to 1.7 times as long at 1 Gb/s).
 constexpr size_t kNetworkChunkBytes = 64 * 1024;
@@ -174,7 +177,7 @@ Status Selector::choose_rounds_of_pairs(Plan& plan, size_t bytes) const {
 /// The chunk, and which rounds are split, do not depend on this rank's blocks, which the others don't know.
 Status Selector::choose_neighbor_rounds(Plan& plan) const {
   const size_t chunk_bytes = plan.shape.options.chunk_bytes;
-  const size_t bytes = chunk_bytes ? chunk_bytes : usual_chunk_bytes();
+  const size_t bytes = chunk_bytes ? chunk_bytes : usual_chunk_bytes(2);
   plan.chunk = std::max<size_t>(bytes / datatype_size(plan.shape.type), 1);
   const size_t rounds = plan.shape.neighborhood.divide(plan.chunk);
   if (rounds >= MessageIndex::kInquiryRound)
@@ -187,8 +190,10 @@ Status Selector::choose_neighbor_rounds(Plan& plan) const {
   return Status();
 }
 
-size_t Selector::usual_chunk_bytes() const {
-  return link_.shared_memory ? kSharedMemoryChunkBytes : link_.gpus ? kGpuNetworkChunkBytes : kNetworkChunkBytes;
+size_t Selector::usual_chunk_bytes(size_t ranks) const {
+  if (link_.shared_memory)
+    return std::clamp(kSharedMemoryRoundBytes / ranks, kLeastSharedMemoryChunkBytes, kSharedMemoryChunkBytes);
+  return link_.gpus ? kGpuNetworkChunkBytes : kNetworkChunkBytes;
 }
 
 Status Selector::choose_rounds(Plan& plan, const TunedCall* tuned) const {
@@ -197,7 +202,7 @@ Status Selector::choose_rounds(Plan& plan, const TunedCall* tuned) const {
   if (plan.with_neighbors()) return choose_neighbor_rounds(plan);
   size_t bytes = shape.options.chunk_bytes;
   if (bytes == 0) {
-    bytes = usual_chunk_bytes();
+    bytes = usual_chunk_bytes(ranks);
     if (tuned && tuned->way.chunk_bytes) bytes = std::max(tuned->way.chunk_bytes, kSmallestChunkBytes);
     bytes = std::clamp(kRoundBytes / (kPlacesPerShare * ranks), kSmallestChunkBytes, bytes);
   }

@@ -62,7 +62,7 @@ class Selector {
   void add_sockets(CostModel& model) const;
   bool worth_coding(const CallShape& shape, size_t threshold) const;
   Status choose_codec(Plan& plan, const TunedCall* tuned) const;
-  size_t usual_chunk_bytes() const;
+  size_t usual_chunk_bytes(size_t ranks) const;
   Status choose_rounds(Plan& plan, const TunedCall* tuned) const;
   Status choose_rounds_of_pairs(Plan& plan, size_t bytes) const;
   Status choose_neighbor_rounds(Plan& plan) const;

@@ -1,7 +1,8 @@
 #include "ucx/local_stage.hpp"
 
+#include "base/streaming_copy.hpp"
+
 #include <bit>
-#include <cstring>
 
 namespace uzip {
 namespace {
@@ -17,7 +18,7 @@ uint64_t ones(size_t count) { return (uint64_t{1} << count) - 1; }
 
 }  // namespace
 
-// The first place of all: it was used last, and is in the caches.
+// Past the caches: to a core that does not share them lines come faster from memory than from the core that wrote them.
 std::optional<size_t> LocalStage::put(std::span<const std::byte> body) {
   if (memory_ == nullptr || body.empty() || body.size() > kMostStagedBytes) return std::nullopt;
   const size_t blocks = blocks_of(body.size());
@@ -26,7 +27,7 @@ std::optional<size_t> LocalStage::put(std::span<const std::byte> body) {
   if (begins == 0) return std::nullopt;
   const auto first = static_cast<size_t>(std::countr_zero(begins));
   used_ |= ones(blocks) << first;
-  std::memcpy(memory_ + first * kBlockBytes, body.data(), body.size());
+  copy_past_caches(memory_ + first * kBlockBytes, body.data(), body.size());
   return first * kBlockBytes;
 }
 

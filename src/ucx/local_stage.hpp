@@ -1,8 +1,8 @@
 // Where a process puts copies of long bodies for the others of its host: memory in its inbox, which all of them see. Used by
 // UcxTransport, which offers the sender's own memory where there is no place left.
 //
-// Two copies by programs, in pieces that stay in the caches, are faster than one by the kernel, which spends more on each page
-// than on its bytes; the sender has done with the body at once, and reading other processes' memory need not be allowed.
+// Two copies by programs are faster than one by the kernel, which spends more on each page than on its bytes; the sender has
+// done with the body at once, and reading other processes' memory need not be allowed.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace uzip {
 
 inline constexpr size_t kStageBytes = size_t{4} << 20;
-/// Bodies that don't fit in here are not worth a copy: they leave the caches before they are read.
+/// Longer bodies, which only programs that ask for longer pieces have, are offered.
 inline constexpr size_t kMostStagedBytes = size_t{512} << 10;
 
 /// The sender's end: which parts of its stage are in use. Others only read.
