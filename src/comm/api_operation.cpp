@@ -9,7 +9,7 @@ namespace uzip {
 Result<Operation> Operation::persistent(uzip_comm_t comm, CommunicatorHandle& handle, CollArgs&& args) {
   Operation operation(handle.engine, nullptr);
   operation.persistent_ = std::make_unique<Persistent>();
-  UZIP_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, handle.comm->plan_for(args, true));
+  UZIP_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, handle.comm->plan_for(args));
   args.counts = {};  // the plan has them
   args.neighbors = nullptr;
   operation.call_ = handle.engine->acquire();
@@ -23,12 +23,14 @@ Result<Operation> Operation::persistent(uzip_comm_t comm, CommunicatorHandle& ha
 
 Status Operation::start(Communicator& comm) {
   Persistent& persistent = *persistent_;
-  if (!call_->drained()) {
-    // The last start failed, and the transport still refers to what it used.
+  UZIP_ASSIGN_OR_RETURN(const std::shared_ptr<PreparedPlan> plan, comm.plan_of_today(persistent.plan));
+  // After a start that failed the transport may still refer to what it used. A new plan needs other memory.
+  if (!call_->drained() || plan != persistent.plan) {
     Request* const fresh = engine_->acquire();
     release();
     call_ = fresh;
-    UZIP_RETURN_IF_ERROR(comm.reserve(*call_, persistent.args, persistent.plan));
+    UZIP_RETURN_IF_ERROR(comm.reserve(*call_, persistent.args, plan));
+    persistent.plan = plan;
   }
   UZIP_RETURN_IF_ERROR(comm.start(*call_, CollArgs(persistent.args), persistent.plan));
   persistent.started = true;

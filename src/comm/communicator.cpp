@@ -12,7 +12,6 @@
 namespace uzip {
 namespace {
 
-constexpr size_t kCachedPlans = 16;
 constexpr size_t kFirstCapacity = 64;  // calls in flight before the table grows
 constexpr size_t kPastCalls = 64;
 constexpr uint16_t kVoteStep = 0x9e37;  // odd, so that all numbers of votes differ in a digest
@@ -25,8 +24,6 @@ std::vector<int> hosts_of(const Engine& engine, const std::vector<int>& processe
   if (different == 1 || different == hosts.size()) hosts.clear();
   return hosts;
 }
-
-bool is_ordered(const CollArgs& args) { return args.user_op && !args.user_op->commutative; }
 
 uint8_t op_in_stamp(const CollArgs& args) {
   if (!is_reduction(args.kind)) return 0;
@@ -74,41 +71,6 @@ Communicator::~Communicator() {
 // ---- Starting calls --------------------------------------------------------------------------------------
 
 CallContext Communicator::context() const { return {rank_, size(), defaults_, &engine_.gpus()}; }
-
-Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& args, bool persistent) {
-  const std::span<const size_t> sent = args.pairs ? std::span(args.pairs->sent.counts) : args.counts;
-  const std::span<const size_t> received = args.pairs ? std::span(args.pairs->received.counts) : std::span<const size_t>();
-  const bool calibrated = calibration() && !persistent && !is_point_to_point(args.kind);
-  const auto matches = [&](const CallShape& shape) {
-    return shape.kind == args.kind && shape.calibrated == calibrated && shape.count == args.count && shape.type == args.type &&
-           shape.in_place == args.in_place && shape.ordered == is_ordered(args) &&
-           shape.user_defined == (args.user_op != nullptr) && shape.root == args.root &&
-           shape.options == args.options && std::ranges::equal(shape.counts, sent) &&
-           std::ranges::equal(shape.recv_counts, received) &&
-           (!args.neighbors || shape.neighborhood.matches(*args.neighbors));
-  };
-  const bool staged = args.device >= 0;
-  for (size_t i = 0; i < plans_.size(); ++i) {
-    const size_t candidate = (last_plan_ + i) % plans_.size();
-    if (plans_[candidate]->staged != staged || !matches(plans_[candidate]->plan.shape)) continue;
-    last_plan_ = candidate;
-    return plans_[candidate];
-  }
-  const int ranks = is_point_to_point(args.kind) ? 1 : size();
-  CallShape shape{args.kind, args.type, args.in_place, is_ordered(args), ranks, args.count, {sent.begin(), sent.end()},
-                  {received.begin(), received.end()}, args.root, {}, args.options, args.user_op != nullptr, calibrated};
-  if (args.neighbors) shape.neighborhood = Neighborhood::read(*args.neighbors);
-  auto prepared = std::make_shared<PreparedPlan>();
-  UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
-  prepared->staged = staged;
-  prepared->direct = !staged && !engine_.config().checksum && DirectExchange::suits(prepared->plan);
-  if (engine_.config().trace) log(LogLevel::kTrace, "%s", selector_.explain(prepared->plan).c_str());
-  if (plans_.size() < kCachedPlans) plans_.emplace_back();
-  plans_[next_plan_] = prepared;
-  last_plan_ = next_plan_;
-  next_plan_ = (next_plan_ + 1) % kCachedPlans;
-  return prepared;
-}
 
 Result<Request*> Communicator::start(CollArgs&& args) {
   UZIP_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, plan_for(args));
@@ -199,15 +161,6 @@ void Communicator::start_collective(Request& request, CollArgs&& args, std::shar
     request.fail(failed.status, false);  // the first of those who told; the others change nothing
     return true;
   });
-}
-
-Status Communicator::reserve(Request& request, const CollArgs& args, const std::shared_ptr<PreparedPlan>& plan) {
-  UZIP_RETURN_IF_ERROR(request.use_memory_of(args));
-  UZIP_RETURN_IF_ERROR(schedules_.keep_all(*plan, request.device()));
-  receives_.reserve(kFirstCapacity);
-  sends_.reserve(kFirstCapacity);
-  held_.reserve(kFirstCapacity);
-  return request.reserve(plan);
 }
 
 void Communicator::on_request_ended(Request& request) {

@@ -45,8 +45,10 @@ class Communicator {
   CallContext context() const;
 
   /// How such a call is carried out: the same plan for all that differ in buffers, peers and operations only.
-  /// `persistent`: calls may be made of it at any time, so it must not depend on what came before on this rank.
-  Result<std::shared_ptr<PreparedPlan>> plan_for(const CollArgs& args, bool persistent = false);
+  Result<std::shared_ptr<PreparedPlan>> plan_for(const CollArgs& args);
+  /// For a call that is started now, of a plan that may be older than the calibration: the plan that it would get now.
+  /// Collectives start in the same order on all ranks, and the calibration has its place among them, so all choose alike.
+  Result<std::shared_ptr<PreparedPlan>> plan_of_today(const std::shared_ptr<PreparedPlan>& plan);
   /// Starts a call. The request belongs to the engine; give it back with Engine::release().
   Result<Request*> start(CollArgs&& args);
   Result<Request*> start(CollArgs&& args, std::shared_ptr<PreparedPlan> plan);
@@ -112,6 +114,7 @@ class Communicator {
     CallStamp expected(const MessageHead& head) const;
   };
 
+  Result<std::shared_ptr<PreparedPlan>> make_plan(const CallShape& shape, bool staged);
   void start_collective(Request& request, CollArgs&& args, std::shared_ptr<PreparedPlan> plan, CallStamp stamp);
   void on_bad_frame(const MessageHead& head, const Status& why);
   CallStamp stamp_for(const Request& request, const MessageHead& head) const;
