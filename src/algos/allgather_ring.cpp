@@ -26,9 +26,8 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double moved = bytes * (shape.size - 1) / shape.size;
-  return model.latency * (shape.size - 1) +
-         moved * (model.ratio * model.seconds_per_byte + model.codec_per_byte);
+  const double others = shape.size - 1, moved = bytes * others / shape.size;
+  return time_of({.hops = others, .steps = 1, .wire = moved, .coded = moved}, shape, bytes, model);
 }
 
 }  // namespace

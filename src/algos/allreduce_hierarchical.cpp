@@ -27,10 +27,9 @@ Schedule build(const Shape& shape, int rank) {
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const GroupCosts costs(shape, model);
-  const double on_host = bytes * (costs.ranks - 1) / costs.ranks;
   const double between = bytes / costs.shares * (costs.hosts - 1) / costs.hosts;
-  return costs.in_vain + 2 * costs.on_host(bytes, false) + 2 * costs.between(costs.hosts - 1, between) +
-         (on_host + between) * model.reduce_per_byte;
+  return costs.in_vain * (2 * costs.on_host(bytes, false) + 2 * costs.between(costs.hosts - 1, between) +
+                          costs.reductions(bytes));
 }
 
 }  // namespace

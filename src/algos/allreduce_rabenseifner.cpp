@@ -85,12 +85,11 @@ Schedule build(const Shape& shape, int rank) {
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const FoldedRanks ranks(shape.size);
-  const double moved = bytes * (ranks.active - 1) / ranks.active;
-  const double folded = ranks.extra > 0 ? 1 : 0;
-  return model.latency * (2 * doubling_rounds(ranks.active) + 2 * folded +
-                          kMessageStart * (ranks.active - 1)) +
-         (moved + folded * bytes) * (2 * model.ratio * model.seconds_per_byte +
-                                     model.reduce_per_byte + 2 * model.codec_per_byte);
+  const double folded = ranks.extra > 0 ? 1 : 0, hops = doubling_rounds(ranks.active);
+  const double moved = bytes * (ranks.active - 1) / ranks.active + folded * bytes;
+  const Work work = {.hops = 2 * (hops + folded), .messages = ranks.active - 1.0, .steps = hops + folded,
+                     .wire = 2 * moved, .operands = 2 * moved, .coded = 2 * moved};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 // Scratch: two vectors, one being received while the other is reduced.
 #include "algos/algorithm.hpp"
 #include "algos/folded_ranks.hpp"
+#include "algos/pipeline_costs.hpp"
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
@@ -57,8 +58,7 @@ Schedule build(const Shape& shape, int rank) {
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const FoldedRanks ranks(shape.size);
   const int hops = doubling_rounds(ranks.active) + (ranks.extra > 0 ? 2 : 0);
-  return hops * (model.latency + bytes * (model.ratio * model.seconds_per_byte +
-                                          model.reduce_per_byte + model.codec_per_byte));
+  return doubling_cost(shape, bytes, model, hops, {.steps = 1, .wire = bytes, .operands = 2 * bytes, .coded = bytes});
 }
 
 }  // namespace

@@ -45,10 +45,10 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double moved = bytes * (shape.size - 1) / shape.size;
-  return 2 * model.latency * (shape.size - 1) +
-         moved * (2 * model.ratio * model.seconds_per_byte + model.reduce_per_byte +
-                  2 * model.codec_per_byte);
+  const double others = shape.size - 1, moved = bytes * others / shape.size;
+  const Work work = {.hops = 2 * others, .steps = others, .wire = 2 * moved, .operands = 2 * moved,
+                     .coded = 2 * moved};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

@@ -10,8 +10,6 @@
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
-#include <algorithm>
-
 namespace uzip {
 namespace {
 
@@ -42,10 +40,10 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double moved = bytes * (shape.size - 1) / shape.size;
-  return model.latency * (2 + 2 * kMessageStart * std::max(shape.size - 2, 0)) +
-         moved * (2 * model.ratio * model.seconds_per_byte + model.reduce_per_byte +
-                  2 * model.codec_per_byte);
+  const double others = shape.size - 1, moved = bytes * others / shape.size;
+  const Work work = {.hops = 2, .messages = 2 * (others - 1), .steps = 1, .wire = 2 * moved, .operands = bytes,
+                     .coded = 2 * moved};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

@@ -10,8 +10,6 @@
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
-#include <algorithm>
-
 namespace uzip {
 namespace {
 
@@ -45,11 +43,11 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double moved = bytes / 2 * doubling_rounds(shape.size);
-  // The way through scratch, twice, is charged like a reduction.
-  return model.latency * doubling_rounds(shape.size) +
-         moved * (model.ratio * model.seconds_per_byte + 2 * model.reduce_per_byte) +
-         bytes * (shape.size - 1) / shape.size * model.codec_per_byte;
+  const double hops = doubling_rounds(shape.size), moved = bytes / 2 * hops;
+  // Every block is copied into a message and out of it.
+  const Work work = {.hops = hops, .steps = shape.size * (hops / 2 + 1), .wire = moved, .operands = moved + bytes,
+                     .coded = bytes * (shape.size - 1) / shape.size};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

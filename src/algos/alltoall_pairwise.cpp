@@ -10,8 +10,6 @@
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
-#include <algorithm>
-
 namespace uzip {
 namespace {
 
@@ -37,9 +35,8 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double moved = bytes * (shape.size - 1) / shape.size;
-  return model.latency * (1 + kMessageStart * std::max(shape.size - 2, 0)) +
-         moved * (model.ratio * model.seconds_per_byte + model.codec_per_byte);
+  const double others = shape.size - 1, moved = bytes * others / shape.size;
+  return time_of({.messages = others - 1, .steps = 1, .wire = moved, .coded = moved}, shape, bytes, model);
 }
 
 bool blocks_are_alike(const Shape& shape) {

@@ -6,6 +6,7 @@
 // Encoded once, at the root; the others pass the frame on. Scratch: none.
 #include "algos/algorithm.hpp"
 #include "algos/binomial_tree.hpp"
+#include "algos/pipeline_costs.hpp"
 #include "algos/schedule_builder.hpp"
 
 namespace uzip {
@@ -28,9 +29,9 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  return doubling_rounds(shape.size) *
-             (model.latency + bytes * model.ratio * model.seconds_per_byte) +
-         bytes * model.codec_per_byte;
+  const double hops = doubling_rounds(shape.size);
+  const Work work = {.hops = 1.0 * doubling_depth(shape.size), .wire = hops * bytes, .coded = bytes};
+  return time_of(work, shape, bytes, between_neighbors(shape, model));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 // Bytes sent: n at every rank but the last, the minimum. Encoded once, at the root; the others pass
 // the frames on. Scratch: none.
 #include "algos/algorithm.hpp"
+#include "algos/pipeline_costs.hpp"
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 #include "algos/shares.hpp"
@@ -27,8 +28,8 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  return pipeline_cost(shape, bytes, model, shape.size - 1, shape.size - 2, model.ratio * model.seconds_per_byte) +
-         bytes * model.codec_per_byte;
+  const CostModel near = between_neighbors(shape, model);
+  return time_of(work_of({shape.size - 1, shape.size - 2}, shape, bytes, near), shape, bytes, near);
 }
 
 }  // namespace

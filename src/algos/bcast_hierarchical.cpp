@@ -8,6 +8,7 @@
 #include "algos/algorithm.hpp"
 #include "algos/binomial_tree.hpp"
 #include "algos/group_costs.hpp"
+#include "algos/pipeline_costs.hpp"
 #include "algos/rank_groups.hpp"
 #include "algos/schedule_builder.hpp"
 #include "algos/shares.hpp"
@@ -48,15 +49,16 @@ double cost(const Shape& shape, double bytes, const CostModel& model) {
   const double shares = share > 0 ? bytes / share : 1;
   const int levels = doubling_rounds(static_cast<int>(costs.hosts));
   const double others = costs.in_socket - 1, other_sockets = costs.sockets - 1;
-  // The root sends all shares to its children and to the ranks of its host, then the last one goes
-  // down. On one host there are neither levels nor a reason: it would be a star.
+  // The root sends all shares to its children and to the ranks of its host, then the last one goes down. Each level gets
+  // on with one share while the next is on its way to it. On one host there are neither levels nor a reason: a star.
   const double to_hosts = bytes * levels + share * std::max(levels - 1, 0);
-  return (costs.hosts > 1 || costs.sockets > 1 ? 0 : costs.local_latency() * doubling_rounds(shape.size)) +
-         model.latency * (levels + kMessageStart * shares * levels) +
-         to_hosts * model.ratio * model.seconds_per_byte +
-         (levels > 0 ? bytes * model.codec_per_byte : 0) +
-         costs.across(1 + shares * other_sockets, bytes * other_sockets, 1) +
-         costs.inside(others > 0 ? 1 + shares * others : 0, bytes * others);
+  const double network = model.latency * levels + 2 * model.message * shares * levels +
+                         to_hosts * model.ratio * alone_per_byte(model) + (levels > 0 ? bytes * model.codec_per_byte : 0);
+  const double sockets = costs.across(1 + shares * other_sockets, bytes * other_sockets, 1);
+  const double socket = costs.star(shares * others, bytes);
+  const double longest = std::max({network, sockets, socket});
+  const bool star = costs.hosts == 1 && costs.sockets == 1 && model.ranks_per_socket == 0;
+  return (longest + (network + sockets + socket - longest) / shares) * (star ? 2 : 1);
 }
 
 }  // namespace

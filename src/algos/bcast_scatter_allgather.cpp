@@ -48,12 +48,16 @@ Schedule build(const Shape& shape, int rank) {
   return builder.finish();
 }
 
+/// Of so many rounds half of what each would take alone is hidden behind others.
+constexpr double kHiddenRounds = 50;
+
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const int others = std::max(shape.size - 1, 1);
-  // Shares are passed on while the root sends the next ones; only the last one's way comes on top.
-  return model.latency * (2 + kMessageStart * 2 * (others - 1)) +
-         (bytes + bytes / others) * model.ratio * model.seconds_per_byte +
-         bytes * model.codec_per_byte;
+  const double others = std::max(shape.size - 1, 1);
+  // The last share is passed on when the root has sent all of its round; of many rounds most of that is hidden.
+  const double tail = kHiddenRounds / (kHiddenRounds + rounds_of(shape, bytes, model)) * (others - 1) / others;
+  const Work work = {.hops = 2, .messages = 1.5 * (others - 1), .wire = bytes * (1 + 1 / others + tail),
+                     .coded = bytes};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

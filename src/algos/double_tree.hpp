@@ -14,6 +14,9 @@
 
 namespace uzip {
 
+/// How many times a port is busy with a vector's bytes: shares of both trees meet there.
+inline constexpr double kTreeWire = 1.35;
+
 class DoubleTree {
  public:
   static constexpr int kTrees = 2;

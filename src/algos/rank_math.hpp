@@ -13,4 +13,11 @@ inline int doubling_rounds(int size) {
   return rounds;
 }
 
+/// floor(log2(size)): messages one after another on the longest way down a binomial tree of that many ranks.
+inline int doubling_depth(int size) {
+  int depth = 0;
+  while ((2 << depth) <= size) ++depth;
+  return depth;
+}
+
 }  // namespace uzip

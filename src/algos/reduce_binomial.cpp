@@ -7,6 +7,7 @@
 // with the root's. Scratch: two vectors, one being received while the other is reduced.
 #include "algos/algorithm.hpp"
 #include "algos/binomial_tree.hpp"
+#include "algos/pipeline_costs.hpp"
 #include "algos/schedule_builder.hpp"
 
 #include <array>
@@ -39,9 +40,10 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  return doubling_rounds(shape.size) *
-         (model.latency + bytes * (model.ratio * model.seconds_per_byte + model.reduce_per_byte +
-                                   model.codec_per_byte));
+  const double hops = doubling_rounds(shape.size), moved = hops * bytes;
+  const Work work = {.hops = 1.0 * doubling_depth(shape.size), .steps = hops, .wire = moved, .operands = 2 * moved,
+                     .coded = moved};
+  return time_of(work, shape, bytes, between_neighbors(shape, model));
 }
 
 }  // namespace

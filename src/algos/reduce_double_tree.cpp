@@ -8,6 +8,7 @@
 // operands depends on the element's place. Scratch: one vector at most.
 #include "algos/algorithm.hpp"
 #include "algos/double_tree.hpp"
+#include "algos/pipeline_costs.hpp"
 #include "algos/schedule_builder.hpp"
 #include "algos/shares.hpp"
 
@@ -42,10 +43,10 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  // A share waits for its neighbour at every rank that has two children.
+  // A share waits for its neighbour at every rank that has two children, and for those of the other tree.
   const int hops = doubling_rounds(shape.size);
-  return pipeline_cost(shape, bytes, model, hops, 2 * (hops - 1),
-                       model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
+  const CostModel near = between_neighbors(shape, model);
+  return time_of(work_of_reducing({hops, 2 * (hops - 1), kTreeWire}, shape, bytes, near), shape, bytes, near);
 }
 
 }  // namespace

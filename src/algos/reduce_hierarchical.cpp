@@ -34,10 +34,14 @@ double cost(const Shape& shape, double bytes, const CostModel& model) {
   const GroupCosts costs(shape, model);
   const double on_host = bytes * (costs.ranks - 1) / costs.ranks;
   const double between = bytes / costs.shares * (costs.hosts - 1) / costs.hosts;
-  // At the root all pieces come in one after another.
-  return costs.in_vain + costs.on_host(bytes, false) + costs.between(costs.hosts - 1, between) +
-         (on_host + between) * model.reduce_per_byte + costs.inside(costs.ranks - 1, on_host / costs.hosts) +
-         costs.between((costs.hosts - 1) * costs.shares, bytes * (costs.hosts - 1) / costs.hosts);
+  // At the root all pieces come in one after another. Hosts get on with one round while others are on the network.
+  const double at_root = alone_per_byte(model) / model.seconds_per_byte;
+  const double network = costs.between(costs.hosts - 1, between) +
+                         costs.between((costs.hosts - 1) * costs.shares / 2, bytes * (costs.hosts - 1) / costs.hosts * at_root);
+  const double hosts = costs.on_host(bytes, false) + costs.reductions(bytes) +
+                       costs.inside(costs.ranks - 1, on_host / costs.hosts);
+  const double hidden = std::min(hosts, network) * (1 - 1 / rounds_of(shape, bytes, model));
+  return costs.in_vain * (hosts + network - hidden);
 }
 
 }  // namespace

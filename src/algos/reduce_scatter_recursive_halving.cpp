@@ -73,13 +73,12 @@ Schedule build(const Shape& shape, int rank) {
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const FoldedRanks ranks(shape.size);
-  const double moved = bytes * (ranks.active - 1) / ranks.active;
-  const double folded = ranks.extra > 0 ? 1 : 0;
-  // The way into scratch is charged like a reduction.
-  return model.latency * (doubling_rounds(ranks.active) + 2 * folded) +
-         (moved + folded * bytes) *
-             (model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte) +
-         bytes * model.reduce_per_byte;
+  const double folded = ranks.extra > 0 ? 1 : 0, hops = doubling_rounds(ranks.active);
+  const double moved = bytes * (ranks.active - 1) / ranks.active + folded * bytes;
+  // Every block is copied into scratch.
+  const Work work = {.hops = hops + 2 * folded, .steps = hops + folded + shape.size, .wire = moved,
+                     .operands = 2 * moved + bytes, .coded = moved};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

@@ -42,9 +42,9 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double moved = bytes * (shape.size - 1) / shape.size;
-  return model.latency * (shape.size - 1) + moved * (model.ratio * model.seconds_per_byte +
-                                                     model.reduce_per_byte + model.codec_per_byte);
+  const double others = shape.size - 1, moved = bytes * others / shape.size;
+  const Work work = {.hops = others, .steps = others, .wire = moved, .operands = 2 * moved, .coded = moved};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

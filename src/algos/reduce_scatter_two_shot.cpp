@@ -9,8 +9,6 @@
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
-#include <algorithm>
-
 namespace uzip {
 namespace {
 
@@ -35,10 +33,9 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double moved = bytes * (shape.size - 1) / shape.size;
-  return model.latency * (1 + kMessageStart * std::max(shape.size - 2, 0)) +
-         moved *
-             (model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
+  const double others = shape.size - 1, moved = bytes * others / shape.size;
+  const Work work = {.messages = others - 1, .steps = 1, .wire = moved, .operands = bytes, .coded = moved};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
-#include <algorithm>
-
 namespace uzip {
 namespace {
 
@@ -46,10 +44,12 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double moved = bytes * (shape.size - 1) / shape.size;
-  return model.latency * (2 + 2 * kMessageStart * std::max(shape.size - 2, 0)) +
-         moved * (2 * model.ratio * model.seconds_per_byte + model.reduce_per_byte +
-                  2 * model.codec_per_byte);
+  const double others = shape.size - 1, moved = bytes * others / shape.size;
+  const double at_root = alone_per_byte(model) / model.seconds_per_byte;
+  // At the root all pieces come in one after another.
+  const Work work = {.hops = 2, .messages = 1.5 * (others - 1), .steps = 1, .wire = moved * (1 + at_root),
+                     .operands = bytes, .coded = 2 * moved};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

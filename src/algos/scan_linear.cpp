@@ -6,6 +6,7 @@
 // Steps: P-1 hops, then one for each further share. Bytes sent: n at every rank but the last, the
 // minimum. The operands stand in rank order, the first two reduced first. Scratch: one vector.
 #include "algos/algorithm.hpp"
+#include "algos/pipeline_costs.hpp"
 #include "algos/schedule_builder.hpp"
 #include "algos/shares.hpp"
 
@@ -39,8 +40,8 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  return pipeline_cost(shape, bytes, model, shape.size - 1, shape.size - 2,
-                       model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
+  const CostModel near = between_neighbors(shape, model);
+  return time_of(work_of_reducing({shape.size - 1, shape.size - 2}, shape, bytes, near), shape, bytes, near);
 }
 
 constexpr const char* kSummary =

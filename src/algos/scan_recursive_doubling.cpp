@@ -5,6 +5,7 @@
 // stand in rank order; how they are grouped depends on the rank. Scratch: one vector for each hop's
 // arrival; for the exclusive scan, one more.
 #include "algos/algorithm.hpp"
+#include "algos/pipeline_costs.hpp"
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
@@ -51,9 +52,16 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  return doubling_rounds(shape.size) *
-         (model.latency + bytes * (model.ratio * model.seconds_per_byte + model.reduce_per_byte +
-                                   model.codec_per_byte));
+  const int hops = doubling_rounds(shape.size), largest = host_sizes(shape).count > 1 ? host_sizes(shape).largest : 1;
+  // The first ranks send all they have at once, and others wait for their turn in the ports. At distance d so many ranks
+  // of a host send to the next one.
+  double busy = 0;
+  for (int hop = 0; hop < hops; ++hop)
+    busy += std::max(alone_per_byte(model) / model.seconds_per_byte, std::min(1 << hop, largest) * 1.0 / largest);
+  const double moved = bytes * std::max(hops, 2 * hops - 2);
+  const Work work = {.hops = 1.0 * doubling_depth(shape.size), .steps = 1.0 * hops,
+                     .wire = moved * busy / std::max(hops, 1), .operands = 2 * bytes * hops, .coded = bytes * hops};
+  return time_of(work, shape, bytes, model);
 }
 
 constexpr const char* kSummary =

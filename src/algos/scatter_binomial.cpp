@@ -45,10 +45,10 @@ Schedule build(const Shape& shape, int rank) {
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const double moved = bytes * (shape.size - 1) / shape.size;
-  // Half of the blocks pass through each level of the tree; the way through scratch is charged like
-  // a reduction.
-  return model.latency * doubling_rounds(shape.size) +
-         moved * (model.ratio * model.seconds_per_byte + model.reduce_per_byte + model.codec_per_byte);
+  // Half of the blocks pass through each level of the tree; the root copies each.
+  const Work work = {.hops = 1.0 * doubling_rounds(shape.size), .steps = 1.0 * shape.size, .wire = moved,
+                     .operands = bytes, .coded = moved};
+  return time_of(work, shape, bytes, model);
 }
 
 }  // namespace

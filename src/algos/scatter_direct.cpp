@@ -7,8 +7,6 @@
 #include "algos/rank_math.hpp"
 #include "algos/schedule_builder.hpp"
 
-#include <algorithm>
-
 namespace uzip {
 namespace {
 
@@ -28,9 +26,9 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double moved = bytes * (shape.size - 1) / shape.size;
-  return model.latency * (1 + kMessageStart * std::max(shape.size - 2, 0)) +
-         moved * (model.ratio * model.seconds_per_byte + model.codec_per_byte);
+  const double others = shape.size - 1, moved = bytes * others / shape.size;
+  const Work work = {.messages = (others - 1) / 2, .steps = 1, .wire = moved, .coded = moved};
+  return time_of(work, shape, bytes, of_one_rank(model));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "algos/algorithm.hpp"
+#include "algos/pipeline_costs.hpp"
 
 #include <vector>
 

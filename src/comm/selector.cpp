@@ -45,6 +45,13 @@ constexpr size_t kSplitBytes = 32 * 1024;
 /// Costs that differ by less are equal: sums in another order are rounded in another way.
 constexpr double kEqualCost = 1 - 1e-9;
 
+/// Which part of a small message's time a core works on it, at either end. Typical values.
+constexpr double kSharedMemoryMessage = 0.3;
+constexpr double kNetworkMessage = 0.14;
+/// Seconds that a copy or a reduction takes besides its bytes, and bytes of operands that a core reduces in a second.
+constexpr double kStep = 0.3e-6;
+constexpr double kReduceBandwidth = 20e9;
+
 /// Between the sockets of a host: all cores of one together. Typical values.
 constexpr double kSocketLatency = 0.7e-6;
 constexpr double kSocketBandwidth = 40e9;
@@ -84,11 +91,17 @@ const TunedCall* Selector::tuned(const CallShape& shape) const {
 CostModel Selector::cost_model() const {
   CostModel model;
   model.latency = link_.latency;
+  model.message = link_.latency * (link_.shared_memory ? kSharedMemoryMessage : kNetworkMessage);
+  model.step = kStep;
   model.seconds_per_byte = largest_host(hosts_) / link_.bandwidth;  // a rank's share of its host's adapter
-  model.reduce_per_byte = 1 / 10e9;
+  model.alone_per_byte = 1 / link_.bandwidth;
+  model.reduce_per_byte = 1 / kReduceBandwidth;
+  model.cores_carry = link_.shared_memory;
   const LinkFacts local = link_facts(true, tuning_.get());
   model.local_latency = local.latency;
+  model.local_message = local.latency * kSharedMemoryMessage;
   model.local_seconds_per_byte = 1 / local.bandwidth;
+  model.local_cores_carry = true;
   if (!sockets_.empty()) add_sockets(model);
   return model;
 }

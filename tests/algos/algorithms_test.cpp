@@ -140,7 +140,8 @@ TEST(Algorithms, AreFoundByTheirNames) {
 }
 
 // A network of 10 us and 10 GB/s, with a codec that is worth it.
-constexpr CostModel kModel{1e-5, 1e-10, 2e-11, 0.7, 3e-11};
+constexpr CostModel kModel{.latency = 1e-5, .seconds_per_byte = 1e-10, .reduce_per_byte = 2e-11, .ratio = 0.7,
+                           .codec_per_byte = 3e-11, .message = 1e-6, .step = 3e-7};
 
 const char* cheapest(Coll coll, int size, double bytes) {
   const Shape shape = even_shape(coll, size, 1000);
@@ -164,9 +165,9 @@ TEST(Algorithms, CostsFollowTheirPurpose) {
   EXPECT_STREQ(cheapest(Coll::kAllgather, 8, 1e8), "two_shot");
   EXPECT_STREQ(cheapest(Coll::kBarrier, 8, 0), "dissemination");
   EXPECT_STREQ(cheapest(Coll::kBcast, 256, 64), "binomial");
-  EXPECT_STREQ(cheapest(Coll::kBcast, 8, 1e8), "scatter_allgather");
+  EXPECT_STREQ(cheapest(Coll::kBcast, 8, 1e8), "chain");
   EXPECT_STREQ(cheapest(Coll::kReduce, 256, 64), "binomial");
-  EXPECT_STREQ(cheapest(Coll::kReduce, 8, 1e8), "double_tree");
+  EXPECT_STREQ(cheapest(Coll::kReduce, 8, 1e8), "two_shot");
   EXPECT_STREQ(cheapest(Coll::kGather, 256, 64), "binomial");
   EXPECT_STREQ(cheapest(Coll::kGather, 8, 1e8), "direct");
   EXPECT_STREQ(cheapest(Coll::kScatter, 256, 64), "binomial");
