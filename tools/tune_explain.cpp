@@ -79,10 +79,10 @@ std::vector<Candidate> candidates_of(const ExplainedCall& call, const TuningTabl
     if (!is_point_to_point(call.kind) && algorithm->coll == shape.coll && algorithm->supports(shape))
       possible.push_back(algorithm);
   for (const Algorithm* algorithm : possible) {
-    add(list, {algorithm, 0, {find_codec("raw"), CodecLevel::kBalanced}, true}, std::nullopt);
+    add(list, {algorithm, 0, {find_codec("raw"), CodecLevel::kBalanced}, false}, std::nullopt);
     const Codec* lev = find_codec("lev");
     if (lev && is_float(call.type) && lev->supports(call.type))
-      add(list, {algorithm, 0, {lev, CodecLevel::kBalanced}, true}, std::nullopt);
+      add(list, {algorithm, 0, {lev, CodecLevel::kBalanced}, false}, std::nullopt);
   }
   return list;
 }
@@ -134,7 +134,10 @@ Result<std::string> explain(const ExplainedCall& call, const Config& config, std
                 table && table->link(call.link).bandwidth > 0 ? "measured" : "typical, not measured");
   std::string text = head;
   std::vector<Candidate> list = candidates_of(call, table.get(), nearest);
-  for (Candidate& candidate : list) candidate.predicted = predict(call, candidate.way, selector.cost_model(), table.get());
+  ExplainedCall measured = call;  // what stands beside each other is of the same size
+  if (nearest) measured.bytes = nearest->bytes;
+  for (Candidate& candidate : list)
+    candidate.predicted = predict(measured, candidate.way, selector.cost_model(), table.get());
   if (nearest) {
     text += "measured for " + perf::format_bytes(nearest->bytes) + " bytes" +
             (nearest->bytes == call.bytes ? "" : ", the nearest size") + "\n";

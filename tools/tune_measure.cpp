@@ -101,7 +101,7 @@ class TunableCall {
     shape.type = type_;
     shape.size = is_point_to_point(kind_) ? 1 : world_.ranks();
     shape.count = count_;
-    shape.options = {way.algorithm, way.codec, way.chunk_bytes, way.split ? -1 : 0};
+    shape.options = {way.algorithm, way.codec, way.chunk_bytes, way.split};
     const Result<Plan> plan = selector.select(shape);
     if (!plan.ok()) return std::nullopt;
     return plan->digest;
@@ -114,7 +114,7 @@ class TunableCall {
     options.algorithm = way.algorithm ? way.algorithm->name : "auto";
     options.codec = codec.c_str();
     options.chunk_bytes = way.chunk_bytes;
-    options.split_send = way.split ? -1 : 0;
+    options.split_send = way.split;
     world_.barrier();
     const auto start = Clock::now();
     perf::require(run(options), call_name(kind_));
@@ -187,8 +187,8 @@ class Search {
     const bool coded = large && lev && is_float(best_.type) && lev->supports(best_.type);
     std::vector<TunedWay> ways;
     for (const Algorithm* algorithm : hopeful()) {
-      add(ways, {algorithm, 0, raw, true});
-      if (coded) add(ways, {algorithm, 0, {lev, CodecLevel::kBalanced}, true});
+      add(ways, {algorithm, 0, raw, false});
+      if (coded) add(ways, {algorithm, 0, {lev, CodecLevel::kBalanced}, false});
     }
     take_best_of(ways);
     if (!large) return;

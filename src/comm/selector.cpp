@@ -37,11 +37,6 @@ constexpr size_t kCodecThresholdBytes = 16 * 1024;
 /// network takes 200 KiB.
 constexpr size_t kGpuCodecThresholdBytes = 256 * 1024;
 
-/// Split-send overlaps the second stage of coding with sending the plain part. Several rounds overlap anyway, and there
-/// the second part, on which its round depends, waits behind the data of the others (2.4 ms at 1 Gb/s); a smaller
-/// piece is coded faster than one more message is sent.
-constexpr size_t kSplitBytes = 32 * 1024;
-
 /// Costs that differ by less are equal: sums in another order are rounded in another way.
 constexpr double kEqualCost = 1 - 1e-9;
 
@@ -236,9 +231,9 @@ Status Selector::choose_rounds(Plan& plan, const TunedCall* tuned) const {
     plan.rounds = static_cast<uint32_t>((block + plan.chunk - 1) / plan.chunk);
   }
   plan.window = std::min(link_.shared_memory ? kSharedMemoryWindow : kNetworkWindow, std::max(plan.rounds, 1u));
-  const int split = shape.options.split_send >= 0 || !tuned || tuned->way.split ? shape.options.split_send : 0;
-  const bool worth_splitting = plan.rounds == 1 && plan.chunk * element >= kSplitBytes;
-  plan.split_rounds = plan.codec && (split == 1 || (split < 0 && worth_splitting)) ? plan.rounds : 0;
+  // Over TCP one more message costs more than it hides (docs/PERFORMANCE.md), so only where it was measured to be faster.
+  const bool split = shape.options.split_send < 0 ? tuned && tuned->way.split : shape.options.split_send == 1;
+  plan.split_rounds = plan.codec && split ? plan.rounds : 0;
 
   if (!shape.counts.empty()) {
     size_t offset = 0;

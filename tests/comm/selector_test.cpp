@@ -320,15 +320,26 @@ TEST(Selector, OfEqualCostsTheFirstStands) {
   }
 }
 
-// Rounds overlap with each other; short pieces are coded faster than one more message is sent.
-TEST(Selector, SplitsTheFramesOfCallsOfOneRoundOnly) {
+// One more message costs more than it hides, but where a table says otherwise.
+TEST(Selector, SplitsFramesOnlyAsAskedOrMeasured) {
   const Config config;
-  const Selector selector(config, kNetwork);
-  const auto split_of = [&](size_t bytes) { return selector.select(shape_of(CallKind::kSend, UZIP_BF16, 1, bytes / 2))->split_rounds; };
-  EXPECT_EQ(split_of(16 << 10), 0u);
-  EXPECT_EQ(split_of(32 << 10), 1u);
-  EXPECT_EQ(split_of(64 << 10), 1u);
-  EXPECT_EQ(split_of(128 << 10), 0u);
+  const auto split_of = [&](const Selector& selector, CallKind kind, DataType type, int ranks, size_t count, int asked) {
+    CallShape shape = shape_of(kind, type, ranks, count);
+    shape.options.split_send = asked;
+    const auto plan = selector.select(shape);
+    EXPECT_TRUE(plan->split_rounds == 0 || plan->split_rounds == plan->rounds);
+    return plan->split_rounds > 0;
+  };
+  const Selector untuned(config, kNetwork);
+  const auto table = tuning_table();
+  const Selector tuned(config, link_facts(false, table.get()), {}, table);
+  for (size_t bytes : {16 << 10, 64 << 10, 1 << 20}) {
+    EXPECT_FALSE(split_of(untuned, CallKind::kSend, UZIP_BF16, 1, bytes / 2, -1));
+    EXPECT_TRUE(split_of(untuned, CallKind::kSend, UZIP_BF16, 1, bytes / 2, 1));
+  }
+  EXPECT_FALSE(split_of(tuned, CallKind::kSend, UZIP_BF16, 1, 1 << 19, -1));
+  EXPECT_TRUE(split_of(tuned, CallKind::kAllgather, UZIP_FP32, 4, 1 << 16, -1));
+  EXPECT_FALSE(split_of(tuned, CallKind::kAllgather, UZIP_FP32, 4, 1 << 16, 0));
 }
 
 // A rank has its share of its host's adapter.
