@@ -29,9 +29,10 @@ Schedule build(const Shape& shape, int rank) {
 }
 
 double cost(const Shape& shape, double bytes, const CostModel& model) {
-  const double hops = doubling_rounds(shape.size);
-  const Work work = {.hops = 1.0 * doubling_depth(shape.size), .wire = hops * bytes, .coded = bytes};
-  return time_of(work, shape, bytes, between_neighbors(shape, model));
+  // A rank sends to its children one after another, unless it is they whose cores carry the bytes.
+  const CostModel near = between_neighbors(shape, model);
+  const double depth = doubling_depth(shape.size), sent = near.cores_carry ? depth : doubling_rounds(shape.size);
+  return time_of({.hops = depth, .wire = sent * bytes, .coded = bytes}, shape, bytes, near);
 }
 
 }  // namespace
