@@ -30,88 +30,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <uzipcoll/frames.h>
+#include <uzipcoll/types.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define UZIP_VERSION_MAJOR 0
-#define UZIP_VERSION_MINOR 1
-#define UZIP_VERSION_PATCH 0
-
-#if defined(__GNUC__)
-#define UZIP_API __attribute__((visibility("default")))
-#else
-#define UZIP_API
-#endif
-
-/* ---- Status ------------------------------------------------------------------------------------ */
-
-typedef enum uzip_status {
-  UZIP_OK = 0,
-  UZIP_ERR_INVALID = 1,     /* an argument is not allowed: null, unknown, overflowing, overlapping, freed */
-  UZIP_ERR_UNSUPPORTED = 2, /* legal, but not available here (algorithm for this number of ranks, ...) */
-  UZIP_ERR_NO_MEMORY = 3,   /* an allocation failed */
-  UZIP_ERR_TIMEOUT = 4,     /* a deadline passed; the message names the ranks that are missing */
-  UZIP_ERR_PEER = 5,        /* a peer died or cannot be reached; the message names it */
-  UZIP_ERR_MISMATCH = 6,    /* ranks called with different counts, types, operations or settings */
-  UZIP_ERR_CORRUPT = 7,     /* a frame from the wire or a file is damaged or truncated */
-  UZIP_ERR_TRANSPORT = 8,   /* the network layer reported an error */
-  UZIP_ERR_CONFIG = 9,      /* a UZIP_* setting has a value that is not allowed */
-  UZIP_ERR_INTERNAL = 10    /* a fault in the library; please report it */
-} uzip_status_t;
-
-/* Name and meaning of a status, "UZIP_ERR_PEER: a peer died or cannot be reached". Never NULL; static. */
-UZIP_API const char *uzip_status_string(uzip_status_t status);
-
-/* What the last failing call of this thread had to say: what failed, the value, what is allowed, what to
- * do next. "" if nothing failed yet. Owned by the library, valid until the thread's next failing call. */
-UZIP_API const char *uzip_last_error(void);
-
-/* For libraries that are built on this one: makes `message` what uzip_last_error() tells in this thread, and returns
- * `status`. The message is copied; NULL is "". */
-UZIP_API uzip_status_t uzip_report_error(uzip_status_t status, const char *message);
-
-/* Version of the library that is running (not of this header): "0.1.0". Static. */
-UZIP_API const char *uzip_version_string(void);
-/* The same as numbers; each pointer may be NULL. */
-UZIP_API void uzip_version(int *major, int *minor, int *patch);
-
-/* ---- Types and operations ---------------------------------------------------------------------- */
-
-typedef enum uzip_dtype {
-  UZIP_INT8 = 0,
-  UZIP_UINT8 = 1,
-  UZIP_INT32 = 2,
-  UZIP_UINT32 = 3,
-  UZIP_INT64 = 4,
-  UZIP_UINT64 = 5,
-  UZIP_FP16 = 6,        /* IEEE 754 binary16 */
-  UZIP_BF16 = 7,        /* bfloat16: the upper half of a binary32 */
-  UZIP_FP32 = 8,        /* IEEE 754 binary32 */
-  UZIP_FP64 = 9,        /* IEEE 754 binary64 */
-  UZIP_FP8_E4M3FN = 10, /* OCP 8-bit float, 4 exponent bits, no infinity */
-  UZIP_FP8_E5M2 = 11    /* OCP 8-bit float, 5 exponent bits */
-} uzip_dtype_t;
-
-/* Size of one element in bytes, 0 for an unknown type. */
-UZIP_API size_t uzip_dtype_size(uzip_dtype_t dtype);
-/* Name, "bf16"; "unknown" for an unknown type. Static. */
-UZIP_API const char *uzip_dtype_name(uzip_dtype_t dtype);
-
-/* 8- and 16-bit floats accumulate in binary32 and are rounded to nearest even (overflow: infinity, or NaN
- * for fp8_e4m3fn). Integer sums and products wrap. MIN and MAX return NaN if any operand is NaN and order
- * -0 below +0. AVG is the sum divided by the number of ranks (integers: truncated towards zero). */
-typedef enum uzip_op {
-  UZIP_SUM = 0,
-  UZIP_PROD = 1,
-  UZIP_MIN = 2,
-  UZIP_MAX = 3,
-  UZIP_AVG = 4,
-  UZIP_OP_USER = 0x40000000 /* from here on: user-defined, made by uzip_op_create() */
-} uzip_op_t;
-
-/* Name, "sum"; "user-defined"; "unknown" for an unknown operation. Static. */
-UZIP_API const char *uzip_op_name(uzip_op_t op);
+/* ---- User-defined operations ------------------------------------------------------------------- */
 
 /* A reduction of one's own: accumulator[i] = accumulator[i] op operand[i], i < count, for elements of `dtype`. It must
  * be associative, and the same function on all ranks. The elements of `accumulator` stand for lower ranks than those
@@ -530,53 +456,6 @@ UZIP_API uzip_status_t uzip_irecv_options(void *dst, size_t count, uzip_dtype_t 
 UZIP_API uzip_status_t uzip_recv_init_options(void *dst, size_t count, uzip_dtype_t dtype, int source,
                                               int tag, uzip_comm_t comm, const uzip_options_t *options,
                                               uzip_coll_info_t *info, uzip_request_t *request);
-
-/* ---- Frames in memory -------------------------------------------------------------------------- */
-
-/* The codec without communication, for checkpoints and files. A frame describes itself and can be decoded by any
- * process; docs/FORMAT.md specifies its bytes. It carries a CRC32C of the original elements, which is compared when
- * it is decoded. These functions may be called from several threads at the same time. */
-
-/* Most bytes that a frame of `count` elements can take; 0 if there is no such type or the count is too large. */
-UZIP_API size_t uzip_encode_bound(size_t count, uzip_dtype_t dtype);
-
-/* Encodes `count` elements of `src` into one frame at `dst`, whose `capacity` must be at least
- * uzip_encode_bound() bytes. `codec` is as in uzip_options_t, for instance "lev:smallest"; NULL or "auto" is "lev".
- * Elements that do not shrink are stored as they are. *frame_bytes receives the size of the frame. */
-UZIP_API uzip_status_t uzip_encode(const void *src, size_t count, uzip_dtype_t dtype, const char *codec,
-                                   void *dst, size_t capacity, size_t *frame_bytes);
-
-/* Decodes a frame, of which `frame_bytes` bytes (or more, of what follows it) are readable, into exactly `count`
- * elements. UZIP_ERR_MISMATCH: it holds another count or type. UZIP_ERR_CORRUPT: it is damaged or cut off; no byte
- * outside the arguments is read or written whatever the frame holds. */
-UZIP_API uzip_status_t uzip_decode(const void *frame, size_t frame_bytes, void *dst, size_t count,
-                                   uzip_dtype_t dtype);
-
-/* dst[i] = dst[i] op decoded[i], i < count, with the same bits as decoding and reducing; `op` is not UZIP_AVG.
- * Errors as uzip_decode(); after UZIP_ERR_CORRUPT the elements of `dst` are unspecified. */
-UZIP_API uzip_status_t uzip_decode_reduce(const void *frame, size_t frame_bytes, void *dst, size_t count,
-                                          uzip_dtype_t dtype, uzip_op_t op);
-
-/* Bytes of a frame's header, with which it begins. */
-#define UZIP_FRAME_HEADER_BYTES 64
-
-/* What a frame's header says. Set struct_size before. */
-typedef struct uzip_frame_info {
-  size_t struct_size;   /* sizeof(uzip_frame_info_t) */
-  uzip_dtype_t dtype;
-  uint64_t count;       /* elements */
-  uint64_t frame_bytes; /* of the whole frame, header included */
-  uint64_t plain_bytes; /* of the part that is stored as it is */
-  uint64_t coded_bytes; /* of the coded part */
-  const char *codec;    /* name, "raw" or "lev"; "unknown" if this library does not have it; static */
-  int has_checksum;
-  uint32_t checksum;    /* CRC32C of the original elements, if has_checksum */
-} uzip_frame_info_t;
-
-/* Reads and checks the header of a frame, of which `frame_bytes` bytes are readable: its first
- * UZIP_FRAME_HEADER_BYTES are enough. So a reader of files learns how much to read: if info->frame_bytes is more
- * than `frame_bytes`, the rest is not there yet. UZIP_ERR_CORRUPT: it is no header of a frame, or less than one. */
-UZIP_API uzip_status_t uzip_frame_info(const void *frame, size_t frame_bytes, uzip_frame_info_t *info);
 
 #ifdef __cplusplus
 }
