@@ -15,7 +15,10 @@ extern "C" {
 
 /* The codec without communication, for checkpoints and files. A frame describes itself and can be decoded by any
  * process; docs/FORMAT.md specifies its bytes. It carries a CRC32C of the original elements, which is compared when
- * it is decoded. These functions may be called from several threads at the same time. */
+ * it is decoded. These functions may be called from several threads at the same time.
+ *
+ * Elements may be in memory of a GPU, which then codes them, after what is on its default stream; the frame in that of
+ * the host or, if the elements are, of a GPU. The call returns when it is done. */
 
 /* Most bytes that a frame of `count` elements can take; 0 if there is no such type or the count is too large. */
 UZIP_API size_t uzip_encode_bound(size_t count, uzip_dtype_t dtype);

@@ -20,13 +20,6 @@ struct Buffer {
   bool on_gpu() const { return info.kind == gpu::MemoryKind::kDevice || info.kind == gpu::MemoryKind::kManaged; }
 };
 
-/// Whether the first byte is memory that this process can read; true where that can't be found out.
-bool is_readable(const std::byte* data) {
-  char byte;
-  const iovec local{&byte, 1}, remote{const_cast<std::byte*>(data), 1};
-  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 || errno != EFAULT;
-}
-
 Status check_host_buffer(const CollArgs& args, const Buffer& buffer) {
   if (is_readable(buffer.data)) return Status();
   return error(UZIP_ERR_INVALID, "%s: %s is %p, which is neither memory of the host nor of a GPU that can be used here; "
@@ -44,6 +37,12 @@ Status check_supported(const CollArgs& args) {
 }
 
 }  // namespace
+
+bool is_readable(const void* data) {
+  char byte;
+  const iovec local{&byte, 1}, remote{const_cast<void*>(data), 1};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 || errno != EFAULT;
+}
 
 Status find_memory(GpuDevices& gpus, CollArgs& args) {
   if (!gpus.in_use()) return Status();

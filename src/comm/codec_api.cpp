@@ -3,7 +3,9 @@
 #include "codec/reduce_frames.hpp"
 #include "comm/api_guard.hpp"
 #include "comm/coll_args.hpp"
+#include "comm/frame_gpus.hpp"
 #include "comm/struct_size.hpp"
+#include "gpu/stream_executor.hpp"
 
 #include <uzipcoll/uzipcoll.h>
 
@@ -53,6 +55,8 @@ size_t frame_bound(size_t count, DataType type, size_t bytes) {
 struct FrameView {
   FrameHeader header;
   std::span<const std::byte> plain, coded;
+
+  std::span<const std::byte> body() const { return {plain.data(), plain.size() + coded.size()}; }
 };
 
 /// Of a codec that this library doesn't have, what all codecs have in common is checked.
@@ -69,21 +73,24 @@ Result<FrameHeader> read_header(std::span<const std::byte> bytes) {
   return header;
 }
 
-/// The header of a frame that is not on its way, so both parts are known.
-Result<FrameHeader> header_of_file(const void* frame, size_t frame_bytes) {
-  if (!frame) return null_pointer("frame");
-  const std::span<const std::byte> all(static_cast<const std::byte*>(frame), frame_bytes);
-  if (all.size() < kFrameHeaderBytes)
+/// The header of a frame that is not on its way, so both parts are known. `device`: the GPU that can read it; -1: the host.
+Result<FrameHeader> header_of_file(const void* frame, size_t frame_bytes, int device) {
+  if (frame_bytes < kFrameHeaderBytes)
     return error(UZIP_ERR_CORRUPT, "a frame has at least %zu bytes, here are %zu", kFrameHeaderBytes, frame_bytes);
-  UZIP_ASSIGN_OR_RETURN(const FrameHeader header, read_header(all.first(kFrameHeaderBytes)));
+  std::array<std::byte, kFrameHeaderBytes> bytes;
+  if (device < 0) std::memcpy(bytes.data(), frame, bytes.size());
+  else
+    UZIP_RETURN_IF_ERROR(FrameGpus::instance().with(
+        device, [&](gpu::FrameCodec& codec) { return codec.read(bytes, frame); }));
+  UZIP_ASSIGN_OR_RETURN(const FrameHeader header, read_header(bytes));
   if (header.flags & kFrameCodedFollows)
     return error(UZIP_ERR_CORRUPT, "the frame is only the first part of one: its coded part is missing");
   return header;
 }
 
-Result<FrameView> view(const void* frame, size_t frame_bytes) {
+Result<FrameView> view(const void* frame, size_t frame_bytes, int device) {
   FrameView result;
-  UZIP_ASSIGN_OR_RETURN(result.header, header_of_file(frame, frame_bytes));
+  UZIP_ASSIGN_OR_RETURN(result.header, header_of_file(frame, frame_bytes, device));
   const std::span<const std::byte> all(static_cast<const std::byte*>(frame), frame_bytes);
   const std::span<const std::byte> body = all.subspan(kFrameHeaderBytes);
   const uint64_t plain = result.header.plain_bytes, coded = result.header.coded_bytes;
@@ -98,7 +105,6 @@ Result<FrameView> view(const void* frame, size_t frame_bytes) {
 
 /// The frame holds what the caller expects, in a codec that is there.
 Status check_contents(const FrameHeader& header, size_t count, DataType type) {
-  UZIP_RETURN_IF_ERROR(element_bytes(count, type).status());
   if (header.type == static_cast<uint8_t>(type) && header.count == count) {
     if (find_codec(header.codec)) return Status();
     return error(UZIP_ERR_UNSUPPORTED, "this library has no codec %u; the frame is of a later version, or damaged",
@@ -121,9 +127,21 @@ Status encode(const void* src, size_t count, DataType type, const char* codec_na
   const size_t bound = frame_bound(count, type, bytes);
   if (capacity < bound)
     return error(UZIP_ERR_INVALID, "dst has room for %zu bytes; uzip_encode_bound() says %zu", capacity, bound);
+  const bool coded = choice.codec->id != kCodecRaw && choice.codec->supports(type) && count > 0;
+  FrameGpus& gpus = FrameGpus::instance();
+  UZIP_ASSIGN_OR_RETURN(const int device, gpus.device_of({"src", src, bytes}, {"dst", dst, capacity}));
+  if (device >= 0) {
+    return gpus.with(device, [&](gpu::FrameCodec& codec) -> Status {
+      UZIP_ASSIGN_OR_RETURN(const FrameHeader header,
+                            codec.encode(type, coded ? gpu::levels_on_gpu(choice.level) : 0, src, count,
+                                         {static_cast<std::byte*>(dst), capacity}));
+      *frame_bytes = kFrameHeaderBytes + header.plain_bytes + header.coded_bytes;
+      return Status();
+    });
+  }
   const std::span<std::byte> body(static_cast<std::byte*>(dst) + kFrameHeaderBytes, capacity - kFrameHeaderBytes);
   FrameHeader header = raw_frame_header(type, count);
-  if (choice.codec->id != kCodecRaw && choice.codec->supports(type) && count > 0)
+  if (coded)
     UZIP_RETURN_IF_ERROR(choice.codec->encode(type, choice.level, src, count, body, scratch(), header));
   if (header.codec == kCodecRaw) {
     header = raw_frame_header(type, count);
@@ -135,23 +153,39 @@ Status encode(const void* src, size_t count, DataType type, const char* codec_na
   return Status();
 }
 
-Status decode(const void* frame, size_t frame_bytes, void* dst, size_t count, DataType type) {
-  UZIP_ASSIGN_OR_RETURN(const FrameView source, view(frame, frame_bytes));
+/// What decoding begins with. Says where the elements are, -1: on the host.
+Result<FrameView> open_frame(const void* frame, size_t frame_bytes, const void* dst, size_t count, DataType type,
+                             int* device) {
+  if (!frame) return null_pointer("frame");
+  UZIP_ASSIGN_OR_RETURN(const size_t bytes, element_bytes(count, type));
+  UZIP_ASSIGN_OR_RETURN(*device, FrameGpus::instance().device_of({"dst", dst, bytes}, {"frame", frame, frame_bytes}));
+  UZIP_ASSIGN_OR_RETURN(const FrameView source, view(frame, frame_bytes, *device));
   UZIP_RETURN_IF_ERROR(check_contents(source.header, count, type));
   if (!dst && count) return null_pointer("dst");
+  return source;
+}
+
+Status decode(const void* frame, size_t frame_bytes, void* dst, size_t count, DataType type) {
+  int device = -1;
+  UZIP_ASSIGN_OR_RETURN(const FrameView source, open_frame(frame, frame_bytes, dst, count, type, &device));
+  if (device >= 0)
+    return FrameGpus::instance().with(
+        device, [&](gpu::FrameCodec& codec) { return codec.decode(source.header, source.body(), dst); });
   return find_codec(source.header.codec)
       ->decode(source.header, source.plain, source.coded,
                {static_cast<std::byte*>(dst), count * datatype_size(type)}, scratch());
 }
 
 Status decode_reduce(const void* frame, size_t frame_bytes, void* dst, size_t count, DataType type, ReduceOp op) {
-  UZIP_ASSIGN_OR_RETURN(const FrameView source, view(frame, frame_bytes));
-  UZIP_RETURN_IF_ERROR(check_contents(source.header, count, type));
-  if (!dst && count) return null_pointer("dst");
+  int device = -1;
+  UZIP_ASSIGN_OR_RETURN(const FrameView source, open_frame(frame, frame_bytes, dst, count, type, &device));
   if (!is_reduce_op(op) || op == UZIP_AVG)
     return error(UZIP_ERR_INVALID, "reduction %d is not possible here; allowed are sum, prod, min, max",
                  static_cast<int>(op));
   if (count == 0) return check_checksum(source.header, std::span<const std::byte>());
+  if (device >= 0)
+    return FrameGpus::instance().with(
+        device, [&](gpu::FrameCodec& codec) { return codec.decode_reduce(source.header, source.body(), dst, op); });
   ReduceOperand operands[2];
   operands[0].elements = dst;
   operands[1].header = &source.header;
@@ -165,7 +199,9 @@ Status decode_reduce(const void* frame, size_t frame_bytes, void* dst, size_t co
 Status describe(const void* frame, size_t frame_bytes, uzip_frame_info_t* info) {
   if (!info) return null_pointer("info");
   UZIP_RETURN_IF_ERROR(check_written_struct(*info, "uzip_frame_info_t", kFirstFrameInfoBytes));
-  UZIP_ASSIGN_OR_RETURN(const FrameHeader header, header_of_file(frame, frame_bytes));
+  if (!frame) return null_pointer("frame");
+  UZIP_ASSIGN_OR_RETURN(const int device, FrameGpus::instance().device_of({}, {"frame", frame, frame_bytes}));
+  UZIP_ASSIGN_OR_RETURN(const FrameHeader header, header_of_file(frame, frame_bytes, device));
   const Codec* codec = find_codec(header.codec);
   uzip_frame_info_t result = {};
   result.dtype = static_cast<uzip_dtype_t>(header.type);

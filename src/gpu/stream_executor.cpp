@@ -2,6 +2,7 @@
 
 #include "codec/frame.hpp"
 #include "gpu/device_memory.hpp"
+#include "gpu/fault_text.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -15,16 +16,8 @@ constexpr size_t kReportsPerBlock = 64;
 constexpr size_t kBounceBytes = size_t{1} << 20;
 /// A codec's working memory is made for frames of at least so many elements; it has a word for 8192.
 constexpr uint64_t kLeastCodecCount = uint64_t{1} << 22;
-/// The kernels check every access; what they tell of a damaged frame has this form (DecodeRequest::fault).
-constexpr unsigned kFaultShift = 32;
 /// Alignment of the parts of a frame that the kernels ask for.
 constexpr size_t kPartAlignment = 16;
-
-const char* fault_text(uint64_t fault) {
-  constexpr const char* kTexts[] = {"",           "header",   "table of blocks", "descriptor of a block",
-                                    "sizes of a block", "escapes of a block", "zeros of a block"};
-  return fault < std::size(kTexts) ? kTexts[fault] : "frame";
-}
 
 }  // namespace
 
@@ -330,9 +323,7 @@ Result<Progress> StreamExecutor::decode(const DecodeTask& task, Completion* comp
 }
 
 Status StreamExecutor::check_decoded(Operation& operation) {
-  if (const uint64_t fault = std::exchange(operation.report->fault, 0))
-    return error(UZIP_ERR_CORRUPT, "lev frame: the %s is wrong (block %u)", fault_text(fault >> kFaultShift),
-                 static_cast<uint32_t>(fault));
+  UZIP_RETURN_IF_ERROR(status_of_fault(std::exchange(operation.report->fault, 0)));
   return operation.elements.empty() ? Status() : check_checksum(*operation.header, operation.elements);
 }
 

@@ -215,7 +215,7 @@ int wait_stream(void* stream) {
   ++state().counters.synchronizations;
   while (!state().streams[stream].empty())
     if (!run_one()) return fail("a stream waits for ever");
-  return 0;
+  return state().failed ? fail("an illegal memory access was encountered") : 0;
 }
 int destroy_stream(void* stream) {
   const Lock lock(state().mutex);
@@ -350,13 +350,18 @@ void run_decode(const gpu::DecodeRequest& request, const FrameHeader& header) {
     std::memcpy(reach(request.fault), &fault, sizeof fault);
     return;
   }
-  std::memcpy(reach(request.dst), decoded.data(), bytes);
+  if (!request.operand) {
+    std::memcpy(reach(request.dst), decoded.data(), bytes);
+    return;
+  }
+  const void* const operands[] = {reach(request.operand), decoded.data()};
+  uzip::reduce(static_cast<ReduceOp>(request.op), type, reach(request.dst), operands, request.count, request.average_over);
 }
 
 int decode(gpu::CodecContext*, const gpu::DecodeRequest* request, void* stream) {
   const Lock lock(state().mutex);
   if (!is_aligned(request->plain) || !is_aligned(request->coded)) return fail("the parts of a frame are not aligned");
-  if (request->header_on_device || request->operand) return fail("not used by the library, so not done here");
+  if (request->header_on_device) return fail("not used by the library, so not done here");
   ++state().counters.decodings;
   put(stream, [copy = *request, header = *request->header] { run_decode(copy, header); });
   return 0;
