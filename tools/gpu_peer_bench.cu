@@ -54,6 +54,7 @@ struct Nccl {
   int (*init)(Comm*, int, Id, int) = nullptr;
   int (*all_reduce)(const void*, void*, size_t, int, int, Comm, cudaStream_t) = nullptr;
   int (*all_gather)(const void*, void*, size_t, int, Comm, cudaStream_t) = nullptr;
+  int (*reduce)(const void*, void*, size_t, int, int, int, Comm, cudaStream_t) = nullptr;
   int (*reduce_scatter)(const void*, void*, size_t, int, int, Comm, cudaStream_t) = nullptr;
   int (*send)(const void*, size_t, int, int, Comm, cudaStream_t) = nullptr;
   int (*recv)(void*, size_t, int, int, Comm, cudaStream_t) = nullptr;
@@ -71,7 +72,7 @@ struct Nccl {
     };
     return find(&get_id, "ncclGetUniqueId") && find(&init, "ncclCommInitRank") &&
            find(&all_reduce, "ncclAllReduce") && find(&all_gather, "ncclAllGather") &&
-           find(&reduce_scatter, "ncclReduceScatter") && find(&send, "ncclSend") &&
+           find(&reduce, "ncclReduce") && find(&reduce_scatter, "ncclReduceScatter") && find(&send, "ncclSend") &&
            find(&recv, "ncclRecv") && find(&begin, "ncclGroupStart") && find(&end, "ncclGroupEnd");
   }
   void connect() {
@@ -111,7 +112,7 @@ void check_call(PeerGroup* group, cudaStream_t stream, int coll, DataType type, 
     for (size_t r = 0; r < ranks; ++r) std::memcpy(&expected[r * block], all[r].data(), block);
   if (coll == 3) expected = all[own_rank & ~1];
   if (coll == kExchange) expected = all[own_rank ^ 1];
-  if (coll < 2) {
+  if (coll < 2 || coll == kReduce) {
     std::vector<const void*> sources;
     for (auto& values : all) sources.push_back(values.data() + (coll == 1 ? own_rank * block : 0));
     reduce(static_cast<ReduceOp>(op), type, expected.data(), sources, count,
@@ -124,7 +125,7 @@ void check_call(PeerGroup* group, cudaStream_t stream, int coll, DataType type, 
   src.put(all[own_rank], 256);
   const uint8_t* from = static_cast<uint8_t*>(src.data) + 256;
   uint8_t* to = static_cast<uint8_t*>(dst.data) + 256;
-  if (in_place && coll == 0) from = to, dst.put(all[own_rank], 256);
+  if (in_place && (coll == 0 || coll == kReduce)) from = to, dst.put(all[own_rank], 256);
   if (in_place && coll == 2)
     from = to + own_rank * block, dst.put(all[own_rank], 256 + own_rank * block);
   check(cudaDeviceSynchronize(), "copy");  // which may be under way when its call returns
@@ -141,6 +142,10 @@ void check_call(PeerGroup* group, cudaStream_t stream, int coll, DataType type, 
   require(wait_for(group, ticket.number, 10), name, api->last_error());
   wait_stream(group, coll, stream);
   if (coll == 3 && own_rank % 2 == 0) return;
+  if (coll == kReduce && own_rank != rank_count - 1) {
+    if (!in_place) expected.assign(expected.size(), 0xee);
+    else expected = all[own_rank];
+  }
   const std::vector<uint8_t> result = dst.get(dst.bytes);
   for (size_t i = 0; i < result.size(); ++i) {
     const bool inside = i >= 256 && i - 256 < expected.size();
@@ -163,11 +168,11 @@ void check_all(const Settings& settings) {
   const size_t small[] = {1, 3, 4, 100, 4095, 16384};
   const size_t large[] = {131073, 200000, 1000003, 4 * kMiB + 8, 11 * kMiB + 17};
   for (int coll = 0; coll < kColls; ++coll) {
-    if (coll >= 3 && rank_count % 2 != 0) continue;
+    if ((coll == 3 || coll == kExchange) && rank_count % 2 != 0) continue;
     for (const size_t count : small)
       for (const DataType type : {UZIP_BF16, UZIP_FP32, UZIP_FP64, UZIP_INT8, UZIP_FP8_E4M3FN})
         for (const uint8_t op : {UZIP_SUM, UZIP_MAX, UZIP_AVG}) {
-          if (coll > 1 && op != UZIP_SUM) continue;
+          if (coll > 1 && coll != kReduce && op != UZIP_SUM) continue;
           if (few && (count % 3 != 0 || type == UZIP_INT8 || op != UZIP_SUM)) continue;
           check_call(group, stream, coll, type, op, count, false, count % 2 == 0), ++cases;
         }
@@ -209,6 +214,8 @@ struct Speed {
       constexpr int kBf16 = 9;
       int failed = 0;
       if (coll == 0) failed = nccl.all_reduce(from, to, count, kBf16, 0, nccl.comm, stream);
+      if (coll == kReduce)
+        failed = nccl.reduce(from, to, count, kBf16, 0, rank_count - 1, nccl.comm, stream);
       if (coll == 1) failed = nccl.reduce_scatter(from, to, count, kBf16, 0, nccl.comm, stream);
       if (coll == 2) failed = nccl.all_gather(from, to, count, kBf16, nccl.comm, stream);
       if (coll == 3)
@@ -266,7 +273,7 @@ void measure(const Settings& settings, const std::string& tensors) {
   pattern.resize(32 * kMiB);
   for (size_t at = 0; at < speed.src.bytes; at += pattern.size()) speed.src.put(pattern, at);
 
-  const std::string calls = settings.text("calls", "allreduce,reduce_scatter,allgather,sendrecv,exchange");
+  const std::string calls = settings.text("calls", "allreduce,reduce_scatter,allgather,sendrecv,exchange,reduce");
   std::string sizes = settings.text(
       "sizes", "8,1024,65536,262144,1048576,4194304,16777216,67108864,268435456,1073741824");
   const auto rounds = static_cast<size_t>(settings.number("rounds", 7));
@@ -277,7 +284,8 @@ void measure(const Settings& settings, const std::string& tensors) {
     std::printf("%-14s %11s %10s %10s %10s   GB/s: %7s %7s %7s  plain/nccl lev/nccl\n", "call",
                 "bytes", "nccl us", "plain us", "lev us", "nccl", "plain", "lev");
   for (int coll = 0; coll < kColls; ++coll) {
-    if (calls.find(kCollNames[coll]) == std::string::npos) continue;
+    if (("," + calls + ",").find(std::string(",") + kCollNames[coll] + ",") == std::string::npos)
+      continue;
     for (size_t at = 0; at < sizes.size();) {
       const size_t bytes = std::strtoull(&sizes[at], nullptr, 10);
       at = std::min(sizes.find(',', at), sizes.size() - 1) + 1;

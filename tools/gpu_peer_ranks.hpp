@@ -117,16 +117,20 @@ struct DeviceBuffer {
 
 // ---- Calls -----------------------------------------------------------------------------------------
 
-/// The last: both ranks of a pair send and receive at the same time.
+/// Exchange: both ranks of a pair send and receive at the same time. Reduce: to the last rank.
 inline const char* const kCollNames[] = {"allreduce", "reduce_scatter", "allgather", "sendrecv",
-                                         "exchange"};
-inline constexpr int kColls = 5;
+                                         "exchange",  "reduce"};
+inline constexpr int kColls = 6;
 inline constexpr int kExchange = 4;
+inline constexpr int kReduce = 5;
 
 inline PeerCall make_call(int coll, DataType type, size_t count, const void* src, void* dst) {
   PeerCall call{};
   call.coll = static_cast<PeerColl>(coll);
-  if (coll >= 3) {
+  if (coll == kReduce) {
+    call.coll = PeerColl::kReduce;
+    call.peer = rank_count - 1;
+  } else if (coll >= 3) {
     call.coll = own_rank % 2 == 0 ? PeerColl::kSend : PeerColl::kRecv;
     call.peer = own_rank ^ 1;
   }

@@ -26,7 +26,7 @@ size_t least_coded_bytes(CallKind kind, int ranks) {
   constexpr size_t kMiB = size_t{1} << 20;
   if (is_point_to_point(kind) || moves_only(kind)) return 48 * kMiB;
   if (ranks > 2) return 128 * kMiB;
-  return (kind == CallKind::kReduceScatter ? 16 : 4) * kMiB;
+  return (kind == CallKind::kReduceScatter || kind == CallKind::kReduce ? 16 : 4) * kMiB;
 }
 
 /// Calls at work at a time; the plugin can count 256, from the oldest one on.
@@ -47,6 +47,7 @@ std::optional<gpu::PeerColl> coll_here(CallKind kind) {
     case CallKind::kAllreduce: return gpu::PeerColl::kAllreduce;
     case CallKind::kReduceScatter: return gpu::PeerColl::kReduceScatter;
     case CallKind::kAllgather: return gpu::PeerColl::kAllgather;
+    case CallKind::kReduce: return gpu::PeerColl::kReduce;
     case CallKind::kSend: return gpu::PeerColl::kSend;
     case CallKind::kRecv: return gpu::PeerColl::kRecv;
     default: return std::nullopt;
@@ -285,7 +286,7 @@ Result<GpuPeers::Sent> GpuPeers::start(const CollArgs& args, const Way& way, con
   call.op = static_cast<uint8_t>(args.op);
   call.compress = way.codec != nullptr;
   call.levels = gpu::levels_on_gpu(way.level);
-  call.peer = args.peer;
+  call.peer = args.kind == CallKind::kReduce ? args.root : args.peer;
   call.count = args.count;
   call.average_over = args.op == UZIP_AVG ? static_cast<uint64_t>(size_) : 0;
   call.src = args.src;

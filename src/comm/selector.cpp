@@ -248,7 +248,8 @@ Status Selector::choose_rounds(Plan& plan, const TunedCall* tuned) const {
 /// Whether the bits must not depend on the algorithm: because that is wanted, or since the ranks' GPUs may carry out one
 /// call and not the next, which has a buffer elsewhere.
 bool Selector::has_one_order(CallKind kind) const {
-  return config_.reproducible || (has_gpu_peers() && (kind == CallKind::kAllreduce || kind == CallKind::kReduceScatter));
+  const bool by_gpus = kind == CallKind::kAllreduce || kind == CallKind::kReduceScatter || kind == CallKind::kReduce;
+  return config_.reproducible || (has_gpu_peers() && by_gpus);
 }
 
 Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {

@@ -63,11 +63,6 @@ const CodedKernel* kernel_of(uint8_t type) {
   }
 }
 
-bool scatters(PeerColl coll) {
-  return coll == PeerColl::kAllreduce || coll == PeerColl::kReduceScatter;
-}
-bool gathers(PeerColl coll) { return coll == PeerColl::kAllreduce || coll == PeerColl::kAllgather; }
-
 class CodedCall {
  public:
   CodedCall(PeerGroup& group, const PeerCall& call, const CodedKernel& kernel)
@@ -146,12 +141,12 @@ class CodedCall {
     PeerLane& lane = group_.lane(rank);
     CodedPort& port = args_.ports[rank];
     const int own = group_.rank();
-    if (scatters(call_.coll) || (call_.coll == PeerColl::kSend && call_.peer == rank)) {
+    if (sends_pair(call_, own, own, rank)) {
       port.push = ring_between(kPairRing, rank, own, lane.coded_sent);
       advance(lane.coded_sent, tiles(rank));
       count_wire_bytes(rank);
     }
-    if (scatters(call_.coll) || (call_.coll == PeerColl::kRecv && call_.peer == rank)) {
+    if (sends_pair(call_, own, rank, own)) {
       port.take = ring_between(kPairRing, own, rank, lane.coded_taken);
       port.take_skips = begin_of(lane.coded_taken) != lane.coded_taken;
       advance(lane.coded_taken, tiles(own));
@@ -175,16 +170,16 @@ class CodedCall {
     const uint64_t own = args_.chunks[group_.rank()].begin * element_;
     args_.src = static_cast<const uint8_t*>(call_.src);
     args_.dst = static_cast<uint8_t*>(call_.dst);
-    args_.own = args_.src + (scatters(call_.coll) ? own : 0);
-    if (call_.coll != PeerColl::kSend && call_.coll != PeerColl::kRecv)
-      args_.own_result = args_.dst + (gathers(call_.coll) ? own : 0);
+    args_.own = args_.src + (reduces(call_.coll) ? own : 0);
+    if (!is_message(call_.coll)) args_.own_result = args_.dst + (gathers(call_.coll) ? own : 0);
     args_.slots = group_.layout().coded_slots();
     args_.op = call_.op;
     args_.levels = static_cast<uint32_t>(call_.levels);
-    args_.pushes = scatters(call_.coll) || call_.coll == PeerColl::kSend;
-    args_.combines = call_.coll != PeerColl::kSend;
+    const bool is_root = call_.coll == PeerColl::kReduce && call_.peer == group_.rank();
+    args_.pushes = (reduces(call_.coll) && !is_root) || call_.coll == PeerColl::kSend;
+    args_.combines = call_.coll == PeerColl::kReduce ? is_root : call_.coll != PeerColl::kSend;
     args_.pulls = gathers(call_.coll);
-    args_.reduces = scatters(call_.coll);
+    args_.reduces = args_.combines && reduces(call_.coll);
     args_.average_over = call_.average_over;
     args_.deadline_ns = group_.options().deadline_ns;
     args_.pulling.dst = args_.dst;

@@ -266,6 +266,8 @@ uint64_t PeerGroup::sent_elements(const PeerCall& call) const {
       return call.count * others;
     case PeerColl::kSend:
       return call.count;
+    case PeerColl::kReduce:
+      return call.peer == options_.rank ? 0 : call.count;
     default:
       return 0;
   }
@@ -284,6 +286,7 @@ bool PeerGroup::stores_coded(const PeerCall& call) const {
       return bytes / static_cast<uint64_t>(options_.ranks) < 128 * kMiB;
     case PeerColl::kReduceScatter:
     case PeerColl::kAllgather:
+    case PeerColl::kReduce:
       return bytes < 64 * kMiB;
     default:
       return false;

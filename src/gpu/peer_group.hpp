@@ -150,6 +150,23 @@ bool is_small(const PeerGroup& group, const PeerCall& call);
 bool is_stored(const PeerGroup& group, const PeerCall& call);
 bool is_coded_here(const PeerGroup& group, const PeerCall& call);
 inline bool is_message(PeerColl coll) { return coll == PeerColl::kSend || coll == PeerColl::kRecv; }
+
+// The two halves of a collective: each rank sends others what they reduce, and then all what it has.
+inline bool reduces(PeerColl coll) {
+  return coll == PeerColl::kAllreduce || coll == PeerColl::kReduceScatter || coll == PeerColl::kReduce;
+}
+inline bool gathers(PeerColl coll) { return coll == PeerColl::kAllreduce || coll == PeerColl::kAllgather; }
+/// Whether `from` sends `to` elements that are for it alone, in a call as `own` sees it, which is one of the two.
+inline bool sends_pair(const PeerCall& call, int own, int from, int to) {
+  switch (call.coll) {
+    case PeerColl::kAllreduce:
+    case PeerColl::kReduceScatter: return true;
+    case PeerColl::kReduce: return to == call.peer;
+    case PeerColl::kSend: return from == own && to == call.peer;
+    case PeerColl::kRecv: return to == own && from == call.peer;
+    default: return false;
+  }
+}
 /// See PeerGroup::load_kernels().
 int load_pipeline_kernels();
 int load_small_kernels();

@@ -45,6 +45,7 @@ class PeerPipeline {
       case PeerColl::kAllreduce:
       case PeerColl::kReduceScatter:
       case PeerColl::kAllgather:
+      case PeerColl::kReduce:
         run_collective();
         break;
       case PeerColl::kSend:
@@ -63,7 +64,7 @@ class PeerPipeline {
 
   void run_collective() {
     const bool scatters = call_.coll != PeerColl::kAllgather;
-    const bool gathers = call_.coll != PeerColl::kReduceScatter;
+    const bool gathers = gpu::gathers(call_.coll);
     uint64_t most = 0;
     for (int rank = 0; rank < group_.ranks(); ++rank) most = std::max(most, chunk(rank).count);
     // What waits for a free slot waits for a piece before it: so half of the slots are enough for this.
@@ -123,6 +124,7 @@ class PeerPipeline {
   ElementRange chunk(int rank) const {
     if (call_.coll == PeerColl::kAllreduce)
       return chunk_of(call_.count, group_.ranks(), rank, kTileValues);
+    if (call_.coll == PeerColl::kReduce) return {0, rank == call_.peer ? call_.count : 0};
     return {static_cast<uint64_t>(rank) * call_.count, call_.count};
   }
 

@@ -31,7 +31,8 @@ struct PeerHandle {
   uint8_t bytes[192];
 };
 
-enum class PeerColl : uint8_t { kAllreduce, kReduceScatter, kAllgather, kSend, kRecv };
+/// kSend and kRecv are messages between two ranks, the others collectives.
+enum class PeerColl : uint8_t { kAllreduce, kReduceScatter, kAllgather, kReduce, kSend, kRecv };
 
 struct PeerCall {
   PeerColl coll;
@@ -39,10 +40,10 @@ struct PeerCall {
   uint8_t op;
   bool compress;  ///< floats only; small calls are not compressed whatever this says
   int levels;
-  int peer;        ///< of kSend and kRecv
+  int peer;        ///< of kSend and kRecv; of kReduce the root, which gets what all ranks' elements are reduced to
   uint64_t count;  ///< elements; of kReduceScatter and kAllgather those of a rank's block
   uint64_t average_over;
-  const void* src;  ///< memory of the device; of kRecv not used, as is `dst` of kSend
+  const void* src;  ///< memory of the device; of kRecv not used, as is `dst` of kSend, and of kReduce but at the root
   void* dst;
   CallStamp stamp;
 };

@@ -30,17 +30,15 @@ uint64_t bytes_of(const PeerCall& call) {
 
 void open_port(PeerGroup& group, const PeerCall& call, int rank, SmallPort* port) {
   PeerLane& lane = group.lane(rank);
-  const bool sends =
-      call.coll != PeerColl::kRecv && (call.coll != PeerColl::kSend || call.peer == rank);
-  const bool takes =
-      call.coll != PeerColl::kSend && (call.coll != PeerColl::kRecv || call.peer == rank);
-  if (sends) {
+  const int own = group.rank();
+  const bool gather = call.coll == PeerColl::kAllgather;
+  if (gather || sends_pair(call, own, own, rank)) {
     port->out = reinterpret_cast<uint4*>(
         lane.region + group.layout().small_at(rank, group.rank(), lane.small_sent));
     port->out_sequence = ++lane.small_sent;
     group.wire_bytes += 2 * bytes_of(call);
   }
-  if (takes) {
+  if (gather || sends_pair(call, own, rank, own)) {
     port->in = reinterpret_cast<const uint4*>(
         group.region() + group.layout().small_at(group.rank(), rank, lane.small_taken));
     port->in_sequence = ++lane.small_taken;
@@ -73,7 +71,7 @@ int start_small(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t 
   args.deadline_ns = group.options().deadline_ns;
   args.end = group.call_end(ticket);
   args.op = call.op;
-  args.reduces = call.coll == PeerColl::kAllreduce || call.coll == PeerColl::kReduceScatter;
+  args.reduces = reduces(call.coll) && (call.coll != PeerColl::kReduce || call.peer == group.rank());
   const uint64_t units = (args.bytes + 7) / 8;
   const uint64_t wanted = (units + kSmallThreads - 1) / kSmallThreads;
   constexpr uint64_t kMostBlocks = 64;

@@ -35,11 +35,6 @@ struct StoreKernel {
 };
 constexpr const auto& kKernels = kPeerKernels<StoreKernel, StoreArgs>;
 
-bool scatters(PeerColl coll) {
-  return coll == PeerColl::kAllreduce || coll == PeerColl::kReduceScatter;
-}
-bool gathers(PeerColl coll) { return coll == PeerColl::kAllreduce || coll == PeerColl::kAllgather; }
-
 /// The ring by which `from` stores for `owner`, one of which is this rank.
 TileRing ring_between(PeerGroup& group, PeerRing ring, int owner, int from, uint64_t sequence) {
   const PeerLayout& layout = group.layout();
@@ -62,12 +57,12 @@ void open_port(PeerGroup& group, const PeerCall& call, int rank, StoreArgs& args
   StorePort* const port = &args.ports[rank];
   const uint64_t rounds = args.rounds;
   const int own = group.rank();
-  if (scatters(call.coll) || (call.coll == PeerColl::kSend && call.peer == rank)) {
+  if (sends_pair(call, own, own, rank)) {
     port->push = ring_between(group, kPairRing, rank, own, lane.tiles_sent);
     lane.tiles_sent += rounds;
     group.wire_bytes += args.chunks[rank].bytes;
   }
-  if (scatters(call.coll) || (call.coll == PeerColl::kRecv && call.peer == rank)) {
+  if (sends_pair(call, own, rank, own)) {
     port->take = ring_between(group, kPairRing, own, rank, lane.tiles_taken);
     lane.tiles_taken += rounds;
   }
@@ -128,17 +123,17 @@ int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t
   const uint64_t own = args.chunks[group.rank()].begin;
   args.src = static_cast<const uint8_t*>(call.src);
   args.dst = static_cast<uint8_t*>(call.dst);
-  args.own = args.src + (scatters(call.coll) ? own : 0);
-  if (call.coll != PeerColl::kSend && call.coll != PeerColl::kRecv)
-    args.own_result = args.dst + (gathers(call.coll) ? own : 0);
+  args.own = args.src + (reduces(call.coll) ? own : 0);
+  if (!is_message(call.coll)) args.own_result = args.dst + (gathers(call.coll) ? own : 0);
   args.op = call.op;
-  args.pushes = scatters(call.coll) || call.coll == PeerColl::kSend;
-  args.combines = call.coll != PeerColl::kSend;
+  const bool is_root = call.coll == PeerColl::kReduce && call.peer == group.rank();
+  args.pushes = (reduces(call.coll) && !is_root) || call.coll == PeerColl::kSend;
+  args.combines = call.coll == PeerColl::kReduce ? is_root : call.coll != PeerColl::kSend;
   args.pulls = gathers(call.coll);
   args.average_over = call.average_over;
   args.deadline_ns = group.options().deadline_ns;
   args.end = group.call_end(ticket);
-  if (scatters(call.coll))
+  if (reduces(call.coll))
     return check(kKernels[call.type].launch(args, blocks, stream), "start of a call between ranks");
   move_kernel<<<blocks, kStoreThreads, 0, stream>>>(args);
   return check(take_error(), "start of a call between ranks");

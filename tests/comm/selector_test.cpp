@@ -125,7 +125,7 @@ TEST(Selector, WhereGpusMayReduceAllReduceAlike) {
   config.gpu_peers = true;
   for (const int ranks : {2, 3, 8})
     for (const size_t count : {size_t{2}, size_t{5000}, size_t{1} << 22})
-      for (const CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter}) {
+      for (const CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kReduce}) {
         const auto plan = Selector(config, kShared).select(shape_of(kind, UZIP_FP32, ranks, count));
         ASSERT_TRUE(plan.ok());
         EXPECT_EQ(plan->algorithm->order, Order::kRanks) << plan->algorithm->name;

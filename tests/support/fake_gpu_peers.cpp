@@ -101,7 +101,8 @@ void carry_out(const std::vector<std::shared_ptr<PeerGroup::Call>>& calls) {
     reduce(static_cast<ReduceOp>(first.op), type, result.data(), sources, first.count, first.average_over);
   }
   for (size_t rank = 0; rank < ranks; ++rank) {
-    std::memcpy(behind(calls[rank]->call.dst), results[rank].data(), results[rank].size());
+    if (first.coll != PeerColl::kReduce || static_cast<int>(rank) == first.peer)
+      std::memcpy(behind(calls[rank]->call.dst), results[rank].data(), results[rank].size());
     calls[rank]->done = true;
   }
 }
