@@ -12,7 +12,7 @@
 //   damage  a rank sends frames of another type: all whose result has to do with them must get an error
 //
 //   ranks=2 piece=0 most=0 stored=0 fused=0 (KiB) depth=0 memory=403 blocks=0 levels=1 rounds=7
-//   sizes=... calls=...
+//   sizes=... calls=... type=bfloat16 op=sum
 //   json=PATH; of death and late: bytes=134217728 compress=0
 #include "base/datatype.hpp"
 #include "base/reduce.hpp"
@@ -202,6 +202,8 @@ struct Speed {
   DeviceBuffer src;
   DeviceBuffer dst;
   int levels;
+  DataType type;
+  ReduceOp op;
 
   /// One call on `bytes` (the whole vector's) of set `turn`.
   void start(int variant, int coll, size_t bytes, size_t turn) {
@@ -209,25 +211,32 @@ struct Speed {
     const size_t sets = std::min<size_t>(src.bytes / room, 64);
     auto* const from = static_cast<uint8_t*>(src.data) + turn % sets * room;
     auto* const to = static_cast<uint8_t*>(dst.data) + turn % sets * room;
-    const size_t count = bytes / 2 / (coll == 1 || coll == 2 ? rank_count : 1);
+    const size_t count =
+        bytes / datatype_size(type) / (coll == 1 || coll == 2 ? rank_count : 1);
     if (variant == 0) {
-      constexpr int kBf16 = 9;
+      // Of fp16, bf16, fp32, fp64, fp8_e4m3fn, fp8_e5m2; sum and average.
+      constexpr int kTypes[] = {6, 9, 7, 8, 10, 11};
+      const int nccl_type = kTypes[type - UZIP_FP16];
+      const int nccl_op = op == UZIP_AVG ? 4 : 0;
       int failed = 0;
-      if (coll == 0) failed = nccl.all_reduce(from, to, count, kBf16, 0, nccl.comm, stream);
+      if (coll == 0) failed = nccl.all_reduce(from, to, count, nccl_type, nccl_op, nccl.comm, stream);
       if (coll == kReduce)
-        failed = nccl.reduce(from, to, count, kBf16, 0, rank_count - 1, nccl.comm, stream);
-      if (coll == 1) failed = nccl.reduce_scatter(from, to, count, kBf16, 0, nccl.comm, stream);
-      if (coll == 2) failed = nccl.all_gather(from, to, count, kBf16, nccl.comm, stream);
+        failed = nccl.reduce(from, to, count, nccl_type, nccl_op, rank_count - 1, nccl.comm, stream);
+      if (coll == 1)
+        failed = nccl.reduce_scatter(from, to, count, nccl_type, nccl_op, nccl.comm, stream);
+      if (coll == 2) failed = nccl.all_gather(from, to, count, nccl_type, nccl.comm, stream);
       if (coll == 3)
-        failed = own_rank == 0 ? nccl.send(from, count, kBf16, 1, nccl.comm, stream)
-                               : nccl.recv(to, count, kBf16, 0, nccl.comm, stream);
+        failed = own_rank == 0 ? nccl.send(from, count, nccl_type, 1, nccl.comm, stream)
+                               : nccl.recv(to, count, nccl_type, 0, nccl.comm, stream);
       if (coll == kExchange)
-        failed = nccl.begin() | nccl.send(from, count, kBf16, own_rank ^ 1, nccl.comm, stream) |
-                 nccl.recv(to, count, kBf16, own_rank ^ 1, nccl.comm, stream) | nccl.end();
+        failed = nccl.begin() | nccl.send(from, count, nccl_type, own_rank ^ 1, nccl.comm, stream) |
+                 nccl.recv(to, count, nccl_type, own_rank ^ 1, nccl.comm, stream) | nccl.end();
       require(failed == 0, "NCCL", kCollNames[coll]);
       return;
     }
-    PeerCall call = make_call(coll, UZIP_BF16, count, from, to);
+    PeerCall call = make_call(coll, type, count, from, to);
+    call.op = op;
+    call.average_over = op == UZIP_AVG ? static_cast<uint64_t>(rank_count) : 0;
     call.compress = variant == 2;
     call.levels = levels;
     start_call(group, coll, call, stream, &last_ticket);
@@ -254,6 +263,12 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+DataType type_named(const std::string& name) {
+  const DataTypeInfo* const info = find_datatype(name);
+  require(info != nullptr && is_float(info->type), name.c_str(), "no float type");
+  return info->type;
+}
+
 void measure(const Settings& settings, const std::string& tensors) {
   const size_t most = static_cast<size_t>(settings.number("most_size", 1024)) * kMiB;
   Speed speed{make_group(settings),
@@ -262,13 +277,15 @@ void measure(const Settings& settings, const std::string& tensors) {
               nullptr,
               DeviceBuffer(2 * most),
               DeviceBuffer(2 * most),
-              static_cast<int>(settings.number("levels", 1))};
+              static_cast<int>(settings.number("levels", 1)),
+              type_named(settings.text("type", datatype_info(UZIP_BF16).name)),
+              settings.text("op", "sum") == "avg" ? UZIP_AVG : UZIP_SUM};
   check(cudaStreamCreateWithFlags(&speed.stream, cudaStreamNonBlocking), "stream");
   speed.has_nccl = settings.number("nccl", 1) != 0 && speed.nccl.load();
   if (speed.has_nccl) speed.nccl.connect();
   std::vector<uint8_t> pattern =
       read_file(tensors + "/" + settings.text("tensor", "weight_bf16.bin"));
-  if (pattern.empty()) pattern = random_bytes(UZIP_BF16, 4 * kMiB, 7);
+  if (pattern.empty()) pattern = random_bytes(speed.type, 4 * kMiB, 7);
   while (pattern.size() < 32 * kMiB) pattern.insert(pattern.end(), pattern.begin(), pattern.end());
   pattern.resize(32 * kMiB);
   for (size_t at = 0; at < speed.src.bytes; at += pattern.size()) speed.src.put(pattern, at);

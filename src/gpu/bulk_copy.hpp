@@ -79,7 +79,7 @@ UZIP_DEVICE void expect_bulk(BulkBarrier&, uint32_t) {}
 UZIP_DEVICE void load_bulk(void* shared, const void* global, uint32_t bytes, BulkBarrier&) {
   copy_by_group(shared, global, bytes);
 }
-UZIP_DEVICE void wait_bulk(BulkBarrier&, unsigned) { sync(); }
+UZIP_DEVICE void wait_bulk(BulkBarrier&, unsigned) { sync_coders(); }
 UZIP_DEVICE void hand_over() {}
 UZIP_DEVICE void store_bulk(void* global, const void* shared, uint32_t bytes) {
   copy_by_group(global, shared, bytes);

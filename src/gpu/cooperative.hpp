@@ -88,7 +88,7 @@ struct ScanSums {
 /// all. `turn` alternates from call to call.
 UZIP_DEVICE uint32_t before_group(uint32_t sum, ScanSums& shared, unsigned turn, uint32_t* total) {
   if (lane_index() == 0) shared.sums[turn][group_index()] = sum;
-  sync();
+  sync_coders();
   const uint32_t other = lane_index() < kGroups ? shared.sums[turn][lane_index()] : 0;
   *total = group_sum(other);
   return group_sum(lane_index() < group_index() ? other : 0);

@@ -74,7 +74,7 @@ UZIP_DEVICE DecodeFault decode_constant(const DecodeArgs& args, const BlockView&
   bool wrong = false;
   for (uint32_t e = thread_index(); e < exceptions; e += kThreads)
     wrong |= positions[e] >= view.values || (e > 0 && positions[e] <= positions[e - 1]);
-  if (sync_or(wrong)) return DecodeFault::kDescriptor;
+  if (sync_coders_or(wrong)) return DecodeFault::kDescriptor;
 
   using Bits = typename AccumulatorOf<kType>::Type::Bits;
   for (uint32_t first = thread_index() * kSegmentValues; first < view.values;
@@ -331,7 +331,7 @@ class FrameDecoder {
   UZIP_DEVICE bool is_whole(const BlockView& view) const {
     return view.values == kTileValues && view.aligned &&
            view.plain_bytes >= Format::plain_bytes(kTileValues) &&
-           (args_.operand == nullptr || args_.op == UZIP_SUM);
+           (args_.operand == nullptr || is_pair_sum(args_.op, args_.average_over));
   }
 
   UZIP_DEVICE void load(const BlockView& view, unsigned index) const {

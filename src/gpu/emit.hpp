@@ -51,19 +51,62 @@ UZIP_DEVICE auto reduce_words(const Words<sizeof(typename Accumulator::Bits)>& a
   return result;
 }
 
-template <int kType, unsigned kSize>
-UZIP_DEVICE Words<kSize> sum_words(const Words<kSize>& a, const Words<kSize>& b) {
-#if defined(UZIP_HAS_SUMS_OF_HALVES)
-  if constexpr (kType == UZIP_BF16 || kType == UZIP_FP16) {
-    Words<kSize> sum;
+/// Whether a reduction of two arrays is a sum or an average of two.
+UZIP_DEVICE bool is_pair_sum(uint32_t op, uint64_t average_over) {
+  return op == UZIP_SUM || (op == UZIP_AVG && (average_over == 0 || average_over == 2));
+}
+UZIP_DEVICE bool is_pair_average(uint32_t op, uint64_t average_over) {
+  return op == UZIP_AVG && average_over == 2;
+}
+
+/// Whether combine_word() knows the type.
+#if defined(UZIP_HAS_SUMS_OF_WORDS)
+template <int kType, bool kAverage>
+inline constexpr bool kCombinesWords =
+    kType == UZIP_BF16 || kType == UZIP_FP8_E5M2 || (kType == UZIP_FP16 && !kAverage)
+#if defined(UZIP_HAS_E4M3)
+    || kType == UZIP_FP8_E4M3FN
+#endif
+    ;
+template <int kType, bool kAverage>
+UZIP_DEVICE uint32_t combine_word(uint32_t a, uint32_t b) {
+  if constexpr (kType == UZIP_BF16) return kAverage ? average_of_bf16(a, b) : sum_of_bf16(a, b);
+  if constexpr (kType == UZIP_FP16) return sum_of_fp16(a, b);
+  if constexpr (kType == UZIP_FP8_E5M2) return combine_e5m2<kAverage>(a, b);
+#if defined(UZIP_HAS_E4M3)
+  if constexpr (kType == UZIP_FP8_E4M3FN) return combine_e4m3fn<kAverage>(a, b);
+#endif
+  return 0;
+}
+#else
+template <int kType, bool kAverage>
+inline constexpr bool kCombinesWords = false;
+template <int kType, bool kAverage>
+UZIP_DEVICE uint32_t combine_word(uint32_t, uint32_t) {
+  return 0;
+}
+#endif
+
+template <int kType, bool kAverage>
+UZIP_DEVICE uint4 combine_unit(const uint4& a, const uint4& b) {
+  return make_uint4(combine_word<kType, kAverage>(a.x, b.x), combine_word<kType, kAverage>(a.y, b.y),
+                    combine_word<kType, kAverage>(a.z, b.z),
+                    combine_word<kType, kAverage>(a.w, b.w));
+}
+
+/// Sums, or averages of two.
+template <int kType, bool kAverage, unsigned kSize>
+UZIP_DEVICE Words<kSize> combine_words(const Words<kSize>& a, const Words<kSize>& b) {
+  if constexpr (kCombinesWords<kType, kAverage>) {
+    Words<kSize> result;
     UZIP_UNROLL
     for (unsigned i = 0; i < 2 * kSize; ++i)
-      sum.word[i] = kType == UZIP_BF16 ? sum_of_bf16(a.word[i], b.word[i])
-                                       : sum_of_fp16(a.word[i], b.word[i]);
-    return sum;
+      result.word[i] = combine_word<kType, kAverage>(a.word[i], b.word[i]);
+    return result;
+  } else {
+    return reduce_words<typename AccumulatorOf<kType>::Type>(a, b, kAverage ? UZIP_AVG : UZIP_SUM,
+                                                             kAverage ? 2 : 0);
   }
-#endif
-  return reduce_words<typename AccumulatorOf<kType>::Type>(a, b, UZIP_SUM, 0);
 }
 
 /// Any operation on `count` values (8, if there are more) of any alignment. A call: it is not for

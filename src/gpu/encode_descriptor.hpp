@@ -34,7 +34,10 @@ UZIP_DEVICE uint32_t descriptor_word(unsigned w, const LevelPlan& plan, unsigned
   const unsigned symbols = plan.symbols0() + plan.symbols1();
   const unsigned symbol_words = (symbols + 3) / 4;
   if (w >= symbol_words)
-    return w - symbol_words < Format::kLowerPlanes ? kPlaneAsItIs : 0;
+    // Of types without lower planes there are none to compare with.
+    return static_cast<int>(w - symbol_words) < static_cast<int>(Format::kLowerPlanes)
+               ? kPlaneAsItIs
+               : 0;
   uint32_t word = 0;
   for (unsigned k = 0; k < 4 && 4 * w + k < symbols; ++k) word |= plan.symbol(4 * w + k) << (8 * k);
   return word;

@@ -35,7 +35,7 @@ struct FastMemory {
 enum class FastResult : uint32_t { kDone, kNotFast, kWrongEscapes };
 
 /// `kWhole`: the block has 8192 values, destination and operand are aligned, and the operation, if
-/// there is one, is a sum. `kPlainHere`: the plain bytes are in shared memory.
+/// there is one, is is_pair_sum(). `kPlainHere`: the plain bytes are in shared memory.
 template <class Format, int kType, bool kWhole,
           bool kPlainHere = kWhole && kStagesPlain<Format>>
 class FastDecoder {
@@ -235,10 +235,20 @@ class FastDecoder {
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i)
       others[i] = load_values<kSize>(operand + first_value_of(i) * kSize);
+    if (is_pair_average(args_.op, args_.average_over))
+      output_pairs<true>(others, fields, dst);
+    else
+      output_pairs<false>(others, fields, dst);
+  }
+
+  template <bool kAverage>
+  UZIP_DEVICE void output_pairs(const Words<kSize> (&others)[kSegments],
+                                const uint32_t (&fields)[kSegments][2], uint8_t* dst) const {
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i)
       store_values<kSize>(dst + first_value_of(i) * kSize,
-                          sum_words<kType, kSize>(others[i], merge(first_value_of(i), fields[i])));
+                          combine_words<kType, kAverage, kSize>(
+                              others[i], merge(first_value_of(i), fields[i])));
   }
 
   UZIP_DEVICE void output_some(const uint32_t (&fields)[kSegments][2]) const {

@@ -79,12 +79,12 @@ class FieldCoder {
     if (!pays(written + (two ? packed_bytes(last, plan_.width[1]) : (last + 7) / 8 * 8))) return;
     if (two) {
       list_many_escapes(escaped, ranks, work_.list);
-      sync();
+      sync_coders();
       counts[1] = code_second_level(work_.list, last, pack_plan(plan_), image_ + described_ + written,
                                     image_ + kImageBytes, work_.sums);
       written += packed_bytes(last, plan_.width[1]);
       last = counts[1];
-      if (!pays(written + (last + 7) / 8 * 8)) return sync();
+      if (!pays(written + (last + 7) / 8 * 8)) return sync_coders();
     }
     finish(written + (last + 7) / 8 * 8, publish);
     store_words(bits);

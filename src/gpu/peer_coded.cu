@@ -10,10 +10,13 @@ namespace uzip::gpu {
 namespace {
 
 /// Thread blocks on a processor, from which the registers of a thread follow.
-inline constexpr int kCodedBlocks = 4;
+inline constexpr int kCodedBlocks = 3;
+
+/// How long the link takes for a tile of each processor, by the bytes of a value. As measured on two H200.
+inline constexpr uint64_t kTurnNs = 2000;
 
 template <int kType>
-__global__ void __launch_bounds__(kThreads, kCodedBlocks)
+__global__ void __launch_bounds__(kCodedThreads, kCodedBlocks)
     coded_kernel(const UZIP_KERNEL_ARGUMENT CodedArgs args) {
   extern __shared__ uint4 memory[];
   using Exchange = CodedExchange<kType>;
@@ -31,11 +34,11 @@ CodedKernel make_kernel() {
   using Exchange = CodedExchange<kType>;
   constexpr unsigned kBytes = sizeof(typename Exchange::Shared);
   return {[](const CodedArgs& args, unsigned blocks, Stream stream) {
-            coded_kernel<kType><<<blocks, kThreads, kBytes, stream>>>(args);
+            coded_kernel<kType><<<blocks, kCodedThreads, kBytes, stream>>>(args);
             return take_error();
           },
           [](int* blocks) {
-            return blocks_per_processor(blocks, coded_kernel<kType>, kThreads, kBytes);
+            return blocks_per_processor(blocks, coded_kernel<kType>, kCodedThreads, kBytes);
           },
           Exchange::kSlots};
 }
@@ -43,7 +46,7 @@ CodedKernel make_kernel() {
 /// Null: there is none, since a tile does not fit in shared memory.
 template <int kType>
 const CodedKernel* kernel_for() {
-  if constexpr (kStagesPlain<typename FormatOf<kType>::Type>) {
+  if constexpr (kHasPartialBarriers && kStagesPlain<typename FormatOf<kType>::Type>) {
     static const CodedKernel kernel = make_kernel<kType>();
     return &kernel;
   } else {
@@ -82,6 +85,9 @@ class CodedCall {
     if (gathers(call_.coll)) advance(group_.coded_shared, tiles(group_.rank()));
     describe_call();
     args_.end = group_.call_end(ticket);
+    args_.coded_units = group_.coded_units(ticket);
+    args_.coded_bytes = &group_.ticket_words(ticket).coded;
+    group_.coded_elements(ticket) = sent_values() * element_;
     int each = 0;
     UZIP_CHECK(kernel_.occupancy(&each), "a kernel between ranks");
     // All of them are at work at a time, and others' waits end as long as a ring has more slots. A
@@ -95,6 +101,8 @@ class CodedCall {
     const auto blocks =
         static_cast<unsigned>(std::max<uint64_t>(1, *std::min_element(limits, limits + 4)));
     args_.rounds = static_cast<uint32_t>((most + blocks - 1) / blocks);
+    args_.turn_blocks = group_.processors();
+    args_.turn_ns = static_cast<uint32_t>(kTurnNs * element_);
     return check(kernel_.launch(args_, blocks, stream), "start of a call between ranks");
   }
 
@@ -108,8 +116,22 @@ class CodedCall {
         call_.coll == PeerColl::kReduceScatter || call_.coll == PeerColl::kAllgather;
     return {blocks ? static_cast<uint64_t>(rank) * call_.count : 0, call_.count};
   }
+  /// Whether tiles stay in the sender's memory until the receiver's processors fetch them from there:
+  /// faster where bytes go one way only, as measured on two H200. Else they are stored in the
+  /// receiver's memory.
+  bool fetches() const {
+    return call_.coll == PeerColl::kSend || call_.coll == PeerColl::kRecv;
+  }
   uint64_t tiles(int rank) const {
     return (args_.chunks[rank].count + kTileValues - 1) / kTileValues;
+  }
+
+  /// That this rank codes.
+  uint64_t sent_values() const {
+    uint64_t values = gathers(call_.coll) ? args_.chunks[group_.rank()].count : 0;
+    for (int rank = 0; rank < group_.ranks(); ++rank)
+      if (args_.ports[rank].push.tiles != nullptr) values += args_.chunks[rank].count;
+    return values;
   }
 
   /// Where a ring goes on, so that no tile of several slots is torn.
@@ -128,7 +150,8 @@ class CodedCall {
     };
     // Each word is where it is waited for: arrivals at the owner, returns at the sender.
     TileRing result{};
-    result.tiles = region(owner) + layout.coded_at(ring, owner, from);
+    result.tiles = fetches() ? region(from) + layout.coded_at(ring, from, owner)
+                             : region(owner) + layout.coded_at(ring, owner, from);
     result.arrived =
         reinterpret_cast<uint64_t*>(region(owner) + layout.coded_ready_at(ring, owner, from));
     result.returned =

@@ -7,79 +7,45 @@
 // modulo their number, on each rank, whatever that number is there. Words beside the slots say that
 // a tile has arrived, with the size of its coded part, or that a slot may be overwritten.
 //
+// A thread block has 256 threads that code, and a group of lanes that stores and announces what they
+// have coded.
+//
 // A block goes through its tiles in steps, as in peer_store_kernel.hpp: in step i it pushes its
 // tile i, combines its tile i - 1 and pulls its tile i - 2. What it waits for others do in earlier
 // steps as long as a ring has more slots than a rank has thread blocks.
 #pragma once
 
-#include "gpu/peer_coded_tiles.hpp"
+#include "gpu/peer_coded_rings.hpp"
 
 namespace uzip::gpu {
 
 /// Steps after which a block looks for what others send it in the same step.
 inline constexpr uint32_t kCodedLag = 1;
 
-struct CodedPort {
-  TileRing push;     ///< this rank's tiles to the other's pair ring; null: none
-  TileRing take;     ///< its tiles to this rank
-  TileRing share;    ///< results to the other's share ring
-  TileRing collect;  ///< its results
-  /// The slot before the first one of this call was left out: tiles of two slots begin at even
-  /// ones.
-  bool take_skips;
-  bool collect_skips;
-};
-
-/// A part of a vector, in values.
-struct CodedChunk {
-  uint64_t begin;
-  uint64_t count;
-};
-
-struct CodedArgs {
-  CodedPort ports[kMostPeerRanks];
-  CodedChunk
-      chunks[kMostPeerRanks];  ///< in src of what is pushed to a rank, in dst of what it shares
-  const uint8_t* src;
-  uint8_t* dst;
-  uint8_t* own_result;   ///< of this rank's chunk
-  const uint8_t* own;    ///< this rank's chunk in src
-  DecodeArgs combining;  ///< dst and operand are those of this rank's chunk
-  DecodeArgs pulling;    ///< dst is `dst`
-  DecodeArgs
-      spreading;    ///< dst is the region with the slots: elements take the place of their code
-  uint64_t slots;   ///< of a ring
-  uint32_t rounds;  ///< tiles of each block, at most
-  uint32_t op;
-  uint32_t levels;
-  bool pushes;
-  bool combines;
-  bool pulls;
-  bool reduces;
-  uint64_t average_over;
-  uint64_t deadline_ns;
-  CallEnd end;
-};
-
 template <int kType>
-class CodedExchange {
+class CodedExchange : private CodedRings<kType> {
  public:
-  using Codec = TileCodec<kType>;
-  using Format = typename Codec::Format;
-  using Shared = typename Codec::Shared;
-  static constexpr unsigned kSize = Format::kSize;
-  static constexpr uint32_t kSlots = kTileSlots<Format>;
-  static constexpr uint32_t kPlainRoom = Format::plain_bytes(kTileValues);
+  using Rings = CodedRings<kType>;
+  using typename Rings::Codec;
+  using typename Rings::Format;
+  using typename Rings::Shared;
+  using Rings::kPlainRoom;
+  using Rings::kSize;
+  using Rings::kSlots;
 
-  UZIP_DEVICE CodedExchange(const CodedArgs& args, Shared& shared)
-      : args_(args),
-        shared_(shared),
-        rank_(args.end.rank),
-        ranks_(args.end.ranks),
-        patience_(args.deadline_ns, args.end.given_up[args.end.rank]) {}
+  UZIP_DEVICE CodedExchange(const CodedArgs& args, Shared& shared) : Rings(args, shared) {}
 
   UZIP_DEVICE void run() {
+    if (group_index() == kGroups) {
+      this->store_tiles();
+      // All others are done.
+      if (lane_index() != 0) return;
+      static_cast<void>(atomic_add(args_.coded_units, this->coded_units_));
+      return end_call(args_.end, shared_.failure, [this] { say_coded_bytes(); });
+    }
+    begin_in_turn();
     shared_.tables.make();
+    shared_.decoding.copy(args_.combining, args_.pulling, args_.spreading);
     clear_bins(0);
     if (thread_index() < kMostPeerRanks) shared_.shared[thread_index()] = nullptr;
     if (thread_index() == 0) {
@@ -88,22 +54,51 @@ class CodedExchange {
       shared_.failed = patience_.has_ended() ? 1 : 0;
       shared_.fetched = 0;
     }
-    sync();
+    sync_coders();
     bool lasts = shared_.failed == 0;
-    if (lasts && block_index() == 0) give_back_left_out();
+    if (lasts && block_index() == 0) this->give_back_left_out();
     for (uint32_t i = 0; lasts && i < args_.rounds + 2 * kCodedLag; ++i) {
       if (args_.pushes) push(tile_of(i), tile_of(i - kCodedLag));
       if (args_.combines && i >= kCodedLag)
         lasts = combine(tile_of(i - kCodedLag), tile_of(i - 2 * kCodedLag));
       if (lasts && args_.pulls && i >= 2 * kCodedLag) lasts = pull(tile_of(i - 2 * kCodedLag));
     }
-    sync();
-    const bool failed = !lasts || shared_.failed != 0;
-    if (thread_index() == 0)
-      end_call(args_.end, damaged_ ? uint64_t{kDamaged} : failed ? uint64_t{kGaveUp} : 0, [] {});
+    sync_coders();
+    // What is on its way must have come before shared memory is given up.
+    if (shared_.fetched > takes_) wait_bulk(shared_.in_there, takes_ % 2);
+    end(lasts);
   }
 
  private:
+  using Rings::args_;
+  using Rings::patience_;
+  using Rings::rank_;
+  using Rings::ranks_;
+  using Rings::shared_;
+  using typename Rings::Leaving;
+
+  /// Thread blocks of a processor begin one after another. Else all would code, and then all wait for
+  /// the link, in time with one another, and each would be idle half of the time.
+  UZIP_DEVICE void begin_in_turn() const {
+    if (thread_index() != 0) return;
+    const uint64_t wait = block_index() / args_.turn_blocks * args_.turn_ns;
+    for (const uint64_t begin = device_time_ns(); device_time_ns() - begin < wait;) {
+    }
+  }
+
+  UZIP_DEVICE void end(bool lasts) {
+    Rings::wait_until_free();
+    if (thread_index() == 0)
+      shared_.failure = damaged_                        ? uint64_t{kDamaged}
+                        : !lasts || shared_.failed != 0 ? uint64_t{kGaveUp}
+                                                        : 0;
+    this->leave({0, Rings::kToNobody}, 0, 0);
+  }
+  UZIP_DEVICE void say_coded_bytes() const {
+    const uint64_t units = *static_cast<volatile uint32_t*>(args_.coded_units);
+    *args_.coded_units = 0;
+    *args_.coded_bytes = 16 * units;
+  }
   UZIP_DEVICE uint64_t tile_of(uint32_t round) const {
     return static_cast<uint64_t>(static_cast<int32_t>(round)) * grid_size() + block_index();
   }
@@ -114,53 +109,8 @@ class CodedExchange {
     return chunk.count - first < kTileValues ? static_cast<unsigned>(chunk.count - first)
                                              : kTileValues;
   }
-  UZIP_DEVICE static uint64_t sequence(const TileRing& ring, uint64_t tile) {
-    return ring.sequence + tile * kSlots;
-  }
-  UZIP_DEVICE uint64_t slot(uint64_t sequence) const { return sequence % args_.slots; }
-  UZIP_DEVICE uint8_t* memory(const TileRing& ring, uint64_t tile) const {
-    return ring.tiles + slot(sequence(ring, tile)) * kCodedSlotBytes;
-  }
-
-  // ---- Words -------------------------------------------------------------------------------------
-
-  /// The groups of lanes that see to what leaves and to what comes. Neither is the one that plans.
-  UZIP_DEVICE static bool sends() { return group_index() == kGroups - 2; }
+  /// The group of lanes that sees to what comes. Not the one that plans.
   UZIP_DEVICE static bool fetches() { return group_index() == kGroups - 1; }
-
-  UZIP_DEVICE bool is_over() {
-    return patience_.is_over() || *static_cast<volatile uint32_t*>(&shared_.failed) != 0;
-  }
-  UZIP_DEVICE bool has_room(const TileRing& ring, uint64_t tile) const {
-    bool room = true;
-    UZIP_UNROLL
-    for (uint32_t k = 0; k < kSlots; ++k) {
-      const uint64_t number = sequence(ring, tile) + k;
-      room = room && (number < args_.slots ||
-                      load_from_others(ring.returned + slot(number)) >= number - args_.slots + 1);
-    }
-    return room;
-  }
-  /// After all that was stored can be seen.
-  UZIP_DEVICE void announce(const TileRing& ring, uint64_t tile, uint32_t coded_bytes) const {
-    const uint64_t number = sequence(ring, tile);
-    store_for_all(ring.arrived + slot(number), coded_word(number, coded_bytes));
-  }
-  /// When all of the slot has been read.
-  UZIP_DEVICE void give_back(const TileRing& ring, uint64_t tile) const {
-    UZIP_UNROLL
-    for (uint32_t k = 0; k < kSlots; ++k) give_back_slot(ring, sequence(ring, tile) + k);
-  }
-  UZIP_DEVICE void give_back_slot(const TileRing& ring, uint64_t number) const {
-    store_word_for_others(ring.returned + slot(number), number + 1);
-  }
-  UZIP_DEVICE void give_back_left_out() const {
-    const unsigned rank = thread_index();
-    if (rank >= ranks_ || rank == rank_) return;
-    const CodedPort& port = args_.ports[rank];
-    if (port.take_skips) give_back_slot(port.take, port.take.sequence - 1);
-    if (port.collect_skips) give_back_slot(port.collect, port.collect.sequence - 1);
-  }
 
   // ---- Steps; false when the call has failed -----------------------------------------------------
   //
@@ -189,14 +139,14 @@ class CodedExchange {
     const uint8_t* const own = args_.own + first * kSize;
     uint8_t* const result = args_.own_result + first * kSize;
     if (args_.reduces && ranks_ == 2) {
-      if (!take(args_.ports[1 - rank_].take, tile, args_.combining, first, values, true))
+      if (!take(args_.ports[1 - rank_].take, tile, shared_.decoding.combining(), first, values, true))
         return false;
     } else if (args_.reduces) {
       if (!reduce_all(tile, own, result, values)) return false;
     } else {
       for (unsigned i = 1; i < ranks_; ++i) {
         const TileRing& ring = args_.ports[(rank_ + i) % ranks_].take;
-        if (ring.tiles != nullptr && !take(ring, tile, args_.pulling, first, values, true))
+        if (ring.tiles != nullptr && !take(ring, tile, shared_.decoding.pulling(), first, values, true))
           return false;
       }
       if (args_.own_result != nullptr && args_.own_result != args_.own)
@@ -207,7 +157,7 @@ class CodedExchange {
       const unsigned rank = (rank_ + 1) % ranks_;
       fetch(args_.ports[rank].collect, coming, values_of(args_.chunks[rank], coming), false);
     }
-    send({tile, kToAll}, args_.reduces ? result : own, values);
+    send({tile, Rings::kToAll}, args_.reduces ? result : own, values);
     return true;
   }
 
@@ -216,17 +166,17 @@ class CodedExchange {
     for (unsigned i = 1; i < ranks_; ++i) {
       const unsigned rank = (rank_ + i) % ranks_;
       const TileRing& ring = args_.ports[rank].take;
-      uint8_t* const slot = memory(ring, tile);
+      uint8_t* const slot = this->memory(ring, tile);
       if (thread_index() == 0) shared_.taken[rank] = slot;
       const auto at = static_cast<uint64_t>(slot - args_.spreading.dst) / kSize;
-      if (!take(ring, tile, args_.spreading, at, values, false)) return false;
+      if (!take(ring, tile, shared_.decoding.spreading(), at, values, false)) return false;
     }
     TileReducer<kType, kThreads>(args_.end, args_.op, args_.average_over, shared_.taken,
                                  shared_.shared)
         .reduce(own, result, values * kSize);
-    sync();
+    sync_coders();
     const unsigned rank = thread_index();
-    if (rank < ranks_ && rank != rank_) give_back(args_.ports[rank].take, tile);
+    if (rank < ranks_ && rank != rank_) this->give_back(args_.ports[rank].take, tile);
     return true;
   }
 
@@ -237,7 +187,7 @@ class CodedExchange {
       const CodedChunk& chunk = args_.chunks[rank];
       const unsigned values = values_of(chunk, tile);
       if (values == 0) continue;
-      if (!take(args_.ports[rank].collect, tile, args_.pulling, chunk.begin + (tile << kTileLog2),
+      if (!take(args_.ports[rank].collect, tile, shared_.decoding.pulling(), chunk.begin + (tile << kTileLog2),
                 values, true))
         return false;
     }
@@ -252,72 +202,21 @@ class CodedExchange {
     if (thread_index() < kHistogramPadding) bins[kHistogramBins + thread_index()] = 0;
   }
 
-  // What leaves. All of it begins and ends with a barrier that all threads have passed.
-
-  /// A tile that leaves.
-  struct Leaving {
-    uint64_t tile;
-    unsigned to;  ///< a rank, or kToAll
-  };
-  static constexpr unsigned kToAll = kMostPeerRanks;
-
-  /// Null: it does not go to this rank.
-  UZIP_DEVICE const TileRing* ring_of(const Leaving& leaving, unsigned rank) const {
-    if (rank >= ranks_ || rank == rank_) return nullptr;
-    if (leaving.to == kToAll) return &args_.ports[rank].share;
-    return leaving.to == rank ? &args_.ports[rank].push : nullptr;
-  }
-
-  /// Codes a tile, and stores and announces it. What other threads do next hides how long that
-  /// takes: only one group waits for it.
+  /// Codes a tile, and leaves it to the group that stores.
   UZIP_DEVICE void send(Leaving leaving, const uint8_t* src, unsigned values) {
-    const TileRing* const ring = sends() ? ring_of(leaving, lane_index()) : nullptr;
-    bool room = ring == nullptr || has_room(*ring, leaving.tile);
+    Rings::wait_until_free();
     const unsigned index = turn_++ % 2;
     clear_bins(index ^ 1);
     const CodedTile coded =
         values == kTileValues && is_unit_aligned(src)
             ? Codec::template encode<true>(shared_, args_.levels, src, values, index)
             : Codec::template encode<false>(shared_, args_.levels, src, values, index);
-    hand_over();
-    sync();
-    if (sends()) {
-      while (!room && !is_over()) room = has_room(*ring, leaving.tile);
-      room = ballot(!room) == 0;
-      if (!room && lane_index() == 0) shared_.failed = 1;
-    }
-    if (coded.coded_bytes + plain_bytes(coded) >= values * kSize)
-      return send_elements(leaving, src, values);
-    if (!sends() || !room) return;
-    for (unsigned rank = 0; rank < ranks_; ++rank)
-      if (const TileRing* const one = ring_of(leaving, rank))
-        store(memory(*one, leaving.tile), coded);
-    commit_bulk_stores();
-    wait_bulk_stored();
-    for (unsigned rank = 0; lane_index() == 0 && rank < ranks_; ++rank)
-      if (const TileRing* const one = ring_of(leaving, rank))
-        announce(*one, leaving.tile, coded.coded_bytes);
-  }
-
-  UZIP_DEVICE void send_elements(const Leaving& leaving, const uint8_t* src, unsigned values) {
-    sync();
-    if (shared_.failed != 0) return;
-    for (unsigned rank = 0; rank < ranks_; ++rank)
-      if (const TileRing* const ring = ring_of(leaving, rank))
-        move_bytes<kThreads>(memory(*ring, leaving.tile), src, values * kSize, false);
-    sync();
-    const TileRing* const ring = sends() ? ring_of(leaving, lane_index()) : nullptr;
-    if (ring != nullptr) announce(*ring, leaving.tile, 0);
-  }
-
-  UZIP_DEVICE static uint32_t plain_bytes(const CodedTile& coded) {
-    return coded.constant ? 0 : Format::plain_bytes(coded.values);
-  }
-
-  /// By one group.
-  UZIP_DEVICE void store(uint8_t* slot, const CodedTile& coded) const {
-    store_bulk(slot, shared_.out.plain, plain_bytes(coded));
-    store_bulk(slot + kPlainRoom, shared_.out.image, coded.coded_bytes);
+    const uint32_t plain = coded.constant ? 0 : Format::plain_bytes(coded.values);
+    const bool shrinks = coded.coded_bytes + plain < values * kSize;
+    if (shrinks) return this->leave(leaving, coded.coded_bytes, plain);
+    sync_coders();
+    move_bytes<kThreads>(reinterpret_cast<uint8_t*>(&shared_.out), src, values * kSize, false);
+    this->leave(leaving, 0, values * kSize);
   }
 
   // What comes.
@@ -326,12 +225,12 @@ class CodedExchange {
   /// for it if it `must`, else leaves it for later.
   UZIP_DEVICE void fetch(const TileRing& ring, uint64_t tile, unsigned values, bool must) {
     if (shared_.fetched == takes_ + 1 || values == 0) return;
-    const uint64_t number = sequence(ring, tile);
+    const uint64_t number = this->sequence(ring, tile);
     uint64_t word = 0;
     if (lane_index() == 0) {
       do {
-        word = load_from_others(ring.arrived + slot(number));
-      } while (sequence_of(word) < number + 1 && must && !is_over());
+        word = load_from_others(ring.arrived + this->slot(number));
+      } while (sequence_of(word) < number + 1 && must && !this->is_over());
       if (sequence_of(word) < number + 1) word = 0;
       if (must && word == 0) shared_.failed = 1;
     }
@@ -347,7 +246,7 @@ class CodedExchange {
       expect_bulk(shared_.in_there, bytes + plain);
     }
     if (bytes == 0) return;
-    const uint8_t* const from = memory(ring, tile);
+    const uint8_t* const from = this->memory(ring, tile);
     load_bulk(shared_.in.image, from + kPlainRoom, bytes, shared_.in_there);
     load_bulk(shared_.in.plain, from, plain, shared_.in_there);
   }
@@ -362,11 +261,11 @@ class CodedExchange {
     if (word == 0) return false;
     const uint32_t coded_bytes = coded_bytes_of(word);
     const bool ends = gives_back && fetches() && lane_index() == 0;
-    if (coded_bytes != 0 && ends) give_back(ring, tile);
+    if (coded_bytes != 0 && ends) this->give_back(ring, tile);
     const DecodeFault fault =
-        Codec::unpack(shared_, decoding, memory(ring, tile), at, values, coded_bytes);
-    sync();
-    if (coded_bytes == 0 && ends) give_back(ring, tile);
+        Codec::unpack(shared_, decoding, this->memory(ring, tile), at, values, coded_bytes);
+    sync_coders();
+    if (coded_bytes == 0 && ends) this->give_back(ring, tile);
     if (fault == DecodeFault::kNone) return true;
     damaged_ = true;
     if (thread_index() == 0)
@@ -375,11 +274,6 @@ class CodedExchange {
     return false;
   }
 
-  const CodedArgs& args_;
-  Shared& shared_;
-  const uint32_t rank_;
-  const uint32_t ranks_;
-  Patience patience_;
   bool damaged_ = false;  ///< a tile was no tile
   unsigned turn_ = 0;     ///< tiles that were coded
   unsigned takes_ = 0;    ///< tiles that were taken

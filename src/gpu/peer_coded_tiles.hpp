@@ -14,15 +14,51 @@ template <class Format>
 inline constexpr uint32_t kTileSlots =
     (Format::plain_bytes(kTileValues) + kImageBytes + kCodedSlotBytes - 1) / kCodedSlotBytes;
 
+/// How tiles are decoded, in shared memory, where calls read it faster than from the kernel's arguments.
+struct CodedDecoding {
+  alignas(8) uint8_t bytes[3][sizeof(DecodeArgs)];  ///< shared memory can't hold what has a constructor
+
+  /// By all threads that code; a barrier must follow.
+  UZIP_DEVICE void copy(const DecodeArgs& combining, const DecodeArgs& pulling,
+                        const DecodeArgs& spreading) {
+    constexpr unsigned kWords = sizeof(DecodeArgs) / 8;
+    static_assert(3 * kWords <= kThreads && sizeof(DecodeArgs) % 8 == 0);
+    const unsigned which = thread_index() / kWords;
+    if (which > 2) return;
+    const DecodeArgs* const from = which == 0 ? &combining : which == 1 ? &pulling : &spreading;
+    const unsigned word = thread_index() % kWords;
+    reinterpret_cast<uint64_t*>(bytes[which])[word] = reinterpret_cast<const uint64_t*>(from)[word];
+  }
+  UZIP_DEVICE const DecodeArgs& combining() const { return args(0); }
+  UZIP_DEVICE const DecodeArgs& pulling() const { return args(1); }
+  UZIP_DEVICE const DecodeArgs& spreading() const { return args(2); }
+
+ private:
+  UZIP_DEVICE const DecodeArgs& args(unsigned which) const {
+    return *reinterpret_cast<const DecodeArgs*>(bytes[which]);
+  }
+};
+
+/// What is in `out`.
+struct LeavingTile {
+  uint64_t tile;
+  uint32_t to;           ///< CodedRings::Leaving::to
+  uint32_t coded_bytes;  ///< 0: there are elements
+  uint32_t plain_bytes;
+};
+
 /// What the threads of a block share.
 template <class Format>
 struct CodedShared {
-  TileSlot<Format> out;    ///< a tile that leaves
+  TileSlot<Format> out;    ///< a tile that leaves, or its elements
   DecodeStage<Format> in;  ///< one that has come
   EncodeWork coding;       ///< its list is the decoder's memory, too
   ScanSums sums;           ///< of the decoder
   CodeTables tables;
   BulkBarrier in_there;
+  CodedDecoding decoding;
+  LeavingTile leaving;
+  uint64_t failure;  ///< a PeerEnd, or 0, when the block has come to its end
   uint64_t word;     ///< that announced the tile in `in`; 0: there is none, the call has failed
   uint32_t failed;   ///< some thread's waiting has ended
   uint32_t fetched;  ///< tiles that were brought to `in`, or are on their way there
@@ -47,8 +83,8 @@ class TileCodec {
   using Shared = CodedShared<Format>;
   static constexpr unsigned kSize = Format::kSize;
 
-  /// Codes a tile into `out`; `index` alternates, and says which bins are clear. Begins behind a
-  /// barrier, and ends before one. A call, as is unpack(): a kernel has several of each.
+  /// Codes a tile into `out`, which is free; `index` alternates, and says which bins are clear. Begins
+  /// behind a barrier, and ends before one. A call, as is unpack(): a kernel has several of each.
   template <bool kWhole>
   static UZIP_DEVICE_CALL CodedTile encode(Shared& shared, uint32_t levels, const uint8_t* src,
                                            unsigned values, unsigned index) {
@@ -56,19 +92,18 @@ class TileCodec {
     uint32_t* const bins = work.bins[index];
     if constexpr (!kWhole) {
       if (thread_index() == 0) work.samples = 0;
-      sync();
+      sync_coders();
     }
-    TileEncoder<Format, kWhole> encoder(src, values);
+    TileEncoder<Format, kWhole, false> encoder(src, values);
     const auto publish = [](unsigned) {};
-    if (!encoder.read(bins, &work.samples, nullptr))
+    if (!encoder.read(bins, &work.samples, shared.out.plain))
       return encoder.code_constant(shared.out, publish);
     if (group_index() == 0) {
       const uint32_t samples = kWhole ? kSamples : work.samples;
       const LevelPlan plan = plan_levels(bins, samples, Format::kFieldBits, levels);
       if (lane_index() == 0) work.plan = pack_plan(plan);
     }
-    encoder.keep_plain(shared.out);
-    sync();
+    sync_coders();
     return encoder.code(unpack_plan(work.plan), work, shared.out, publish);
   }
 
@@ -88,7 +123,7 @@ class TileCodec {
         (decoding.operand == nullptr || is_aligned<kSize>(decoding.operand + at * kSize));
     view.right = true;
     view.whole = values == kTileValues && view.aligned &&
-                 (decoding.operand == nullptr || decoding.op == UZIP_SUM);
+                 (decoding.operand == nullptr || is_pair_sum(decoding.op, decoding.average_over));
     if (coded_bytes > kDecodeImageBytes) return DecodeFault::kTable;
     if (coded_bytes == 0) {
       take_elements(shared, decoding, view, slot);
@@ -131,7 +166,7 @@ class TileCodec {
     auto* const here = reinterpret_cast<uint8_t*>(&shared.in);
     static_assert(sizeof(DecodeStage<Format>) >= kTileValues * kSize);
     move_bytes<kThreads>(here, slot, view.values * kSize, true);
-    sync();
+    sync_coders();
     for (unsigned first = thread_index() * kSegmentValues; first < view.values;
          first += kThreads * kSegmentValues)
       emit<kType, kSize>(decoding, view.first + first, view.values - first, view.aligned,

@@ -126,9 +126,9 @@ int PeerGroup::create(const PeerOptions& options, PeerHandle* own) {
   if (api.allocate(&memory, layout_.bytes()) != 0) return 1;
   region_ = static_cast<uint8_t*>(memory);
   UZIP_CHECK(UZIP_GPU_RUNTIME(Memset)(region_, 0, layout_.bytes()), "clearing memory");
-  if (api.allocate(&memory, kMostTickets * sizeof(uint32_t)) != 0) return 1;
+  if (api.allocate(&memory, 2 * kMostTickets * sizeof(uint32_t)) != 0) return 1;
   counters_ = static_cast<uint32_t*>(memory);
-  UZIP_CHECK(UZIP_GPU_RUNTIME(Memset)(counters_, 0, kMostTickets * sizeof(uint32_t)),
+  UZIP_CHECK(UZIP_GPU_RUNTIME(Memset)(counters_, 0, 2 * kMostTickets * sizeof(uint32_t)),
              "clearing memory");
   if (api.allocate_pinned(&memory, kMostTickets * sizeof(TicketWords)) != 0) return 1;
   tickets_ = static_cast<TicketWords*>(memory);
@@ -286,6 +286,7 @@ bool PeerGroup::stores_coded(const PeerCall& call) const {
       return bytes / static_cast<uint64_t>(options_.ranks) < 128 * kMiB;
     case PeerColl::kReduceScatter:
     case PeerColl::kAllgather:
+      return bytes < 192 * kMiB;
     case PeerColl::kReduce:
       return bytes < 64 * kMiB;
     default:
@@ -315,6 +316,7 @@ int PeerGroup::start(const PeerCall& call, Stream stream, PeerTicket* ticket) {
   if (words.fault != 0 || words.given_up != 0)
     return refused(fail("GPU: a call has failed that nobody has asked about yet"));
   last_ticket_ = next;
+  words.coded = coded_elements(next) = 0;
   const uint64_t sent_before = wire_bytes;
   const DeviceGuard guard(device_);
   const auto start_here = is_small(*this, call)        ? start_small
@@ -389,6 +391,13 @@ int PeerGroup::query(uint64_t ticket, bool* done) {
     return answer(kPeerCorrupt, fail("GPU: another rank of the call got a frame that is damaged"));
   if (given_up) return answer(kPeerTimedOut, fail("GPU: another rank of the call has given it up"));
   return broken_ ? fail("GPU: another call of the group has failed") : 0;
+}
+
+void PeerGroup::shrunk(uint64_t ticket, uint64_t* elements, uint64_t* coded) const {
+  const TicketWords& words = tickets_[ticket % kMostTickets];
+  const bool known = words.done == ticket && words.fault == 0 && words.given_up == 0;
+  *elements = known ? coded_elements_[ticket % kMostTickets] : 0;
+  *coded = known ? words.coded : 0;
 }
 
 /// What streams wait for is written here, and they go on, with whatever is in the slots, and announce it.

@@ -23,6 +23,7 @@ struct TicketWords {
   /// PeerFaults::decode is there.
   uint64_t given_up;
   uint64_t fault;  ///< a decode fault, or kTimedOut
+  uint64_t coded;  ///< bytes that the elements of coded_elements() took
 };
 
 /// A stream of the group, and the event that others wait for.
@@ -81,6 +82,7 @@ class PeerGroup {
   int start(const PeerCall& call, Stream stream, PeerTicket* ticket);
   Stream stream_of(PeerColl coll) const { return (coll == PeerColl::kSend ? streams_.code : streams_.take).stream; }
   int query(uint64_t ticket, bool* done);
+  void shrunk(uint64_t ticket, uint64_t* elements, uint64_t* coded) const;
   int give_up();
 
   int rank() const { return options_.rank; }
@@ -103,6 +105,12 @@ class PeerGroup {
   /// Of a call by one kernel.
   CallEnd call_end(uint64_t ticket);
   TicketWords& ticket_words(uint64_t ticket) { return tickets_[ticket % kMostTickets]; }
+  /// Bytes of elements of a call of which it is found out what they take when coded.
+  uint64_t& coded_elements(uint64_t ticket) { return coded_elements_[ticket % kMostTickets]; }
+  /// In memory of the device, for what the thread blocks of a call count; 0 before and after.
+  uint32_t* coded_units(uint64_t ticket) {
+    return counters_ + kMostTickets + ticket % kMostTickets;
+  }
 
   uint64_t wire_bytes = 0;  ///< that left in all calls
   uint64_t shared = 0;      ///< frames in the shared outbox
@@ -132,7 +140,8 @@ class PeerGroup {
   Stream rescue_ = nullptr;
   CodecContext* pair_codec_ = nullptr;
   CodecContext* share_codec_ = nullptr;
-  uint32_t* counters_ = nullptr;
+  uint32_t* counters_ = nullptr;  ///< of thread blocks, by ticket, and coded_units()
+  uint64_t coded_elements_[kMostTickets] = {};
   TicketWords* tickets_ = nullptr;
   PeerFlags* released_ = nullptr;  ///< in pinned memory: words that end every wait
   uint64_t last_ticket_ = 0;

@@ -26,6 +26,19 @@ __global__ void pass_fault_on(const UZIP_KERNEL_ARGUMENT CallEnd end, const uint
   for (unsigned rank = 0; rank < end.ranks; ++rank) store_for_all(end.given_up[rank], kDamaged);
 }
 
+/// Frames that were made for a rank.
+struct MadeFrames {
+  const FrameHeader* headers[kMostDepth];
+  unsigned count;
+};
+/// What they take.
+__global__ void add_frame_bytes(const UZIP_KERNEL_ARGUMENT MadeFrames frames, uint64_t* bytes) {
+  uint64_t sum = 0;
+  for (unsigned i = 0; i < frames.count; ++i)
+    sum += frames.headers[i]->plain_bytes + frames.headers[i]->coded_bytes;
+  *bytes = sum;
+}
+
 class PeerPipeline {
  public:
   PeerPipeline(PeerGroup& group, const PeerCall& call, Stream user, uint64_t ticket)
@@ -55,6 +68,7 @@ class PeerPipeline {
         run_recv();
         break;
     }
+    measure_frames();
     finish();
     return failed_;
   }
@@ -184,6 +198,7 @@ class PeerPipeline {
         group_.region() + group_.layout().outbox_at(group_.rank(), rank, sequence),
         frames_.room(count)};
     fail_if(frames_.encode(code, group_.pair_codec(), elements, count, frame));
+    remember(code, frame, count);
     send(code, rank, sequence, frame.memory, frame.room.copied_bytes());
   }
 
@@ -284,7 +299,25 @@ class PeerPipeline {
     }
     const SlotFrame frame = {group_.region() + place, frames_.room(count)};
     fail_if(frames_.encode(take, group_.share_codec(), elements, count, frame));
+    if (call_.coll == PeerColl::kAllgather) remember(take, frame, count);
     return frame;
+  }
+
+  /// The last frames that a stream has made, as many as are still there when it comes to the end.
+  void remember(WorkStream& work, const SlotFrame& frame, uint64_t count) {
+    const unsigned most = std::max(1u, group_.layout().depth() / 2);
+    made_by_ = &work;
+    made_.headers[made_count_ % most] = frame.header();
+    made_bytes_[made_count_ % most] = count * element_;
+    made_.count = std::min(++made_count_, most);
+  }
+  /// What they have become, beside the last pieces' way to the others.
+  void measure_frames() {
+    if (made_by_ == nullptr || failed_ != 0 || is_message(call_.coll)) return;
+    add_frame_bytes<<<1, 1, 0, made_by_->stream>>>(made_, &group_.ticket_words(ticket_).coded);
+    fail_if(take_error(), "start of a kernel");
+    for (unsigned i = 0; i < made_.count; ++i)
+      group_.coded_elements(ticket_) += made_bytes_[i];
   }
 
   /// A rank's elements, from its share() to where they are wanted.
@@ -415,6 +448,10 @@ class PeerPipeline {
   uint64_t expected_[kMostPeerRanks][kMostAhead + 1];
   unsigned expected_begin_ = 0;
   unsigned expected_end_ = 0;
+  MadeFrames made_{};
+  uint64_t made_bytes_[kMostDepth] = {};
+  unsigned made_count_ = 0;
+  WorkStream* made_by_ = nullptr;
   int failed_ = 0;
 };
 
@@ -422,6 +459,7 @@ class PeerPipeline {
 
 int load_pipeline_kernels() {
   UZIP_CHECK(load_kernel(pass_fault_on), "a kernel between ranks");
+  UZIP_CHECK(load_kernel(add_frame_bytes), "a kernel between ranks");
   return 0;
 }
 

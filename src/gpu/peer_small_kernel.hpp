@@ -152,6 +152,17 @@ class SmallExchange {
   template <size_t... kIndex>
   UZIP_DEVICE void reduce(uint64_t unit, std::index_sequence<kIndex...>) {
     const uint2 first = value_of(0, unit);
+    if constexpr (kCombinesWords<kType, false> && kCombinesWords<kType, true>)
+      if (ranks_ == 2 && is_pair_sum(args_.op, args_.average_over)) {
+        const uint2 second = value_of(1, unit);
+        const uint2 result =
+            is_pair_average(args_.op, args_.average_over)
+                ? make_uint2(combine_word<kType, true>(first.x, second.x),
+                             combine_word<kType, true>(first.y, second.y))
+                : make_uint2(combine_word<kType, false>(first.x, second.x),
+                             combine_word<kType, false>(first.y, second.y));
+        return store_unit(args_.dst, unit * 8, args_.bytes, result);
+      }
     Accumulator accumulators[kElements] = {{args_.op, element(first, kIndex)}...};
     for (unsigned rank = 1; rank < ranks_; ++rank) {
       const uint2 next = value_of(rank, unit);

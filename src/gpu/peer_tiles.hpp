@@ -133,10 +133,36 @@ class TileReducer {
   }
 
  private:
-  /// In rank order, whatever arrived first.
   template <size_t... kBatch>
   UZIP_DEVICE void reduce_units(uint64_t first, const uint8_t* own, uint8_t* result,
-                                std::index_sequence<kBatch...>) const {
+                                std::index_sequence<kBatch...> batch) const {
+    if constexpr (kCombinesWords<kType, false>)
+      if (ranks_ == 2 && is_pair_sum(op_, average_over_)) {
+        if (!is_pair_average(op_, average_over_))
+          return combine_units<false>(first, own, result, batch);
+        if constexpr (kCombinesWords<kType, true>)
+          return combine_units<true>(first, own, result, batch);
+      }
+    reduce_any_units(first, own, result, batch);
+  }
+
+  /// Of two ranks; their order makes no difference.
+  template <bool kAverage, size_t... kBatch>
+  UZIP_DEVICE void combine_units(uint64_t first, const uint8_t* own, uint8_t* result,
+                                 std::index_sequence<kBatch...>) const {
+    const uint4 a[] = {reinterpret_cast<const uint4*>(own)[first + kBatch * kThreadCount]...};
+    const uint4 b[] = {load_fresh(reinterpret_cast<const uint4*>(taken_[1 - rank_]) + first +
+                                  kBatch * kThreadCount)...};
+    const uint4 results[] = {combine_unit<kType, kAverage>(a[kBatch], b[kBatch])...};
+    ((reinterpret_cast<uint4*>(result)[first + kBatch * kThreadCount] = results[kBatch]), ...);
+    auto* const shared = reinterpret_cast<uint4*>(shared_[1 - rank_]);
+    if (shared != nullptr) ((shared[first + kBatch * kThreadCount] = results[kBatch]), ...);
+  }
+
+  /// In rank order, whatever arrived first.
+  template <size_t... kBatch>
+  UZIP_DEVICE void reduce_any_units(uint64_t first, const uint8_t* own, uint8_t* result,
+                                    std::index_sequence<kBatch...>) const {
     const auto value_of = [&](unsigned rank, uint64_t unit) {
       return rank == rank_ ? reinterpret_cast<const uint4*>(own)[unit]
                            : load_fresh(reinterpret_cast<const uint4*>(taken_[rank]) + unit);

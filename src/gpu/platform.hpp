@@ -37,6 +37,39 @@ UZIP_DEVICE void sync() { __syncthreads(); }
 /// A barrier; true on all threads when `predicate` is on any.
 UZIP_DEVICE bool sync_or(bool predicate) { return __syncthreads_or(predicate) != 0; }
 
+// Barriers of the first 256 threads of a block, which code, when there may be others; and barriers of
+// so many threads, by number from 2 on, at which some wait and others only say that they are there.
+#if defined(__HIP__)
+inline constexpr bool kHasPartialBarriers = false;
+UZIP_DEVICE void sync_coders() { __syncthreads(); }
+UZIP_DEVICE bool sync_coders_or(bool predicate) { return __syncthreads_or(predicate) != 0; }
+template <unsigned kBarrier, unsigned kCount>
+UZIP_DEVICE void wait_at() {}
+template <unsigned kBarrier, unsigned kCount>
+UZIP_DEVICE void arrive_at() {}
+#else
+inline constexpr bool kHasPartialBarriers = true;
+UZIP_DEVICE void sync_coders() { asm volatile("barrier.sync 1, 256;" ::: "memory"); }
+UZIP_DEVICE bool sync_coders_or(bool predicate) {
+  uint32_t any;
+  asm volatile(
+      "{\n\t.reg .pred own, all;\n\tsetp.ne.u32 own, %1, 0;\n\t"
+      "barrier.red.or.pred all, 1, 256, own;\n\tselp.u32 %0, 1, 0, all;\n\t}"
+      : "=r"(any)
+      : "r"(predicate ? 1u : 0u)
+      : "memory");
+  return any != 0;
+}
+template <unsigned kBarrier, unsigned kCount>
+UZIP_DEVICE void wait_at() {
+  asm volatile("barrier.sync %0, %1;" ::"n"(kBarrier), "n"(kCount) : "memory");
+}
+template <unsigned kBarrier, unsigned kCount>
+UZIP_DEVICE void arrive_at() {
+  asm volatile("barrier.arrive %0, %1;" ::"n"(kBarrier), "n"(kCount) : "memory");
+}
+#endif
+
 #if defined(__HIP__)
 UZIP_DEVICE uint32_t shuffle(uint32_t value, unsigned lane) {
   return static_cast<uint32_t>(__shfl(static_cast<int>(value), static_cast<int>(lane), 32));
@@ -117,8 +150,9 @@ UZIP_DEVICE unsigned taken_anew(unsigned value) {
 }
 /// From memory that nobody writes while the kernel runs.
 UZIP_DEVICE uint2 load_constant(const uint2* place) { return __ldg(place); }
-#define UZIP_HAS_SUMS_OF_HALVES 1
-/// Sums of two values each, rounded once, with the canonical NaN of base/reduce.hpp.
+#define UZIP_HAS_SUMS_OF_WORDS 1
+// Sums of all values in a word, and averages of two, rounded once, with the canonical NaN of
+// base/reduce.hpp.
 UZIP_DEVICE uint32_t sum_of_bf16(uint32_t a, uint32_t b) {
   uint32_t sum;
   asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(0x3f803f80u), "r"(b));
@@ -129,6 +163,70 @@ UZIP_DEVICE uint32_t sum_of_fp16(uint32_t a, uint32_t b) {
   asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
   return __vmins2(sum, 0x7e007e00u);
 }
+UZIP_DEVICE uint32_t average_of_bf16(uint32_t a, uint32_t b) {
+  const float low = (__uint_as_float(a << 16) + __uint_as_float(b << 16)) * 0.5f;
+  const float high =
+      (__uint_as_float(a & 0xffff0000u) + __uint_as_float(b & 0xffff0000u)) * 0.5f;
+  uint32_t average;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(average) : "f"(high), "f"(low));
+  return __vmins2(average, 0x7fc07fc0u);
+}
+// 8-bit floats are halves with fewer bits, so conversions to these are exact. A sum of two that was
+// rounded to 11 bits and then to 4 or 3 is the same as if it was rounded once: 2 * 4 + 2 bits are
+// enough for that. Halving is exact.
+UZIP_DEVICE uint32_t sum_of_halves(uint32_t a, uint32_t b) {
+  uint32_t sum;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+  return sum;
+}
+UZIP_DEVICE uint32_t half_of_halves(uint32_t a) {
+  uint32_t result;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(0x38003800u));
+  return result;
+}
+template <bool kAverage>
+UZIP_DEVICE uint32_t combine_e5m2(uint32_t a, uint32_t b) {
+  uint32_t sums[2];
+  UZIP_UNROLL
+  for (unsigned i = 0; i < 2; ++i) {
+    const uint32_t selector = i == 0 ? 0x1404 : 0x3424;
+    uint32_t x = __byte_perm(a, 0, selector);
+    uint32_t y = __byte_perm(b, 0, selector);
+    if (kAverage) {  // before, since the sum may be too large
+      x = half_of_halves(x);
+      y = half_of_halves(y);
+    }
+    const uint32_t sum = __vmins2(sum_of_halves(x, y), 0x7e007e00u);
+    sums[i] = sum + 0x007f007fu + (sum >> 8 & 0x00010001u);  // what is too large becomes infinity
+  }
+  return __byte_perm(sums[0], sums[1], 0x7531);
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define UZIP_HAS_E4M3 1
+template <bool kAverage>
+UZIP_DEVICE uint32_t combine_e4m3fn(uint32_t a, uint32_t b) {
+  uint32_t sums[2];
+  uint32_t pairs[2];
+  UZIP_UNROLL
+  for (unsigned i = 0; i < 2; ++i) {
+    uint32_t x;
+    uint32_t y;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(x) : "h"(static_cast<uint16_t>(a >> (16 * i))));
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(static_cast<uint16_t>(b >> (16 * i))));
+    sums[i] = sum_of_halves(x, y);
+    if (kAverage) sums[i] = half_of_halves(sums[i]);
+    uint16_t pair;
+    asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(pair) : "r"(sums[i]));
+    pairs[i] = pair;
+    // Magnitudes above 464, and NaNs, get a sign.
+    sums[i] = (sums[i] & 0x7fff7fffu) + (0x7fffu - 0x5f40u) * 0x00010001u;
+  }
+  const uint32_t result = __byte_perm(pairs[0], pairs[1], 0x5410);
+  uint32_t special;
+  asm("prmt.b32 %0, %1, %2, 0xfdb9;" : "=r"(special) : "r"(sums[0]), "r"(sums[1]));
+  return (result & ~special) | (special & 0x7f7f7f7fu);
+}
+#endif
 UZIP_DEVICE uint32_t group_sum(uint32_t value) { return __reduce_add_sync(~0u, value); }
 UZIP_DEVICE uint32_t group_minimum(uint32_t value) { return __reduce_min_sync(~0u, value); }
 UZIP_DEVICE uint32_t group_maximum(uint32_t value) { return __reduce_max_sync(~0u, value); }

@@ -22,6 +22,18 @@ UZIP_DEVICE void reduce_arrays(const ReduceArgs& args, bool aligned) {
       const uint8_t* const src = args.sources[source] + first * kSize;
       return whole ? load_values<kSize>(src) : load_some_values<kSize>(src, count, 0);
     };
+    if (args.source_count == 2 && is_pair_sum(args.op, args.average_over)) {
+      const Words<kSize> a = load(0);
+      const Words<kSize> b = load(1);
+      const Words<kSize> result = is_pair_average(args.op, args.average_over)
+                                      ? combine_words<kType, true, kSize>(a, b)
+                                      : combine_words<kType, false, kSize>(a, b);
+      if (whole)
+        store_values<kSize>(args.dst + first * kSize, result);
+      else
+        store_some_values<kSize>(args.dst + first * kSize, count, result);
+      continue;
+    }
     // One accumulator after another would read each source eight times from the cache.
     Words<kSize> words = load(0);
     Accumulator accumulators[kSegmentValues] = {

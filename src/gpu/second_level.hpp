@@ -114,7 +114,7 @@ UZIP_DEVICE_CALL bool decode_second_level(SecondLevel level, const CodeTables& t
     for (; escaped != 0; escaped &= escaped - 1)
       list[first + lowest_bit(escaped)] = level.escapes[rank++];
   }
-  sync();
+  sync_coders();
   return total == level.escape_count;
 }
 

@@ -27,7 +27,8 @@ struct CodedTile {
 };
 
 /// Encodes tiles. `kWhole`: they have all their values, and these are aligned to 16 bytes.
-template <class Format, bool kWhole>
+/// `kKeeps`: plain bytes are kept in registers until there is a place for them.
+template <class Format, bool kWhole, bool kKeeps = kKeepsPlain<Format>>
 class TileEncoder {
  public:
   static constexpr unsigned kSize = Format::kSize;
@@ -51,7 +52,7 @@ class TileEncoder {
       for (unsigned half = 0; half < 2; ++half)
         fields_[i][half] = planes.plane[kSize - 1][half] >> Format::kFieldShift &
                            repeat_byte(0xffu >> Format::kFieldShift);
-      if constexpr (kKeepsPlain<Format>)
+      if constexpr (kKeeps)
         planes_[i] = planes;
       else if (plain != nullptr)
         write_plain(plain, first_value_of(i), planes);
@@ -60,18 +61,18 @@ class TileEncoder {
       if (plain != nullptr) pad_plain(plain);
     count_sample(0, fields_[0][0] & 0xffu, bins, samples);
     count_sample(2, fields_[2][1] & 0xffu, bins, samples);
-    if (sync_or(differs)) return true;
+    if (sync_coders_or(differs)) return true;
     if constexpr (kWhole) {
       UZIP_UNROLL
       for (unsigned i = 0; i < kSegments; ++i) differs |= any_differs(load(first_value_of(i)));
-      return sync_or(differs);
+      return sync_coders_or(differs);
     }
     return false;
   }
 
   /// Puts the plain bytes in the slot, if they are kept.
   UZIP_DEVICE void keep_plain(TileSlot<Format>& slot) const {
-    if constexpr (kKeepsPlain<Format>) {
+    if constexpr (kKeeps) {
       UZIP_UNROLL
       for (unsigned i = 0; i < kSegments; ++i)
         write_plain(slot.plain, first_value_of(i), planes_[i]);
@@ -215,7 +216,7 @@ class TileEncoder {
   const uint8_t* src_;
   unsigned values_;
   uint64_t first_ = 0;  ///< the bits of the tile's first value
-  Planes<kKeepsPlain<Format> ? kSize : 1> planes_[kSegments];
+  Planes<kKeeps ? kSize : 1> planes_[kSegments];
   uint32_t fields_[kSegments][2];
 };
 

@@ -76,7 +76,7 @@ class DeviceCodec : public testing::Test {
 
   uint64_t decode(const EncodedFrame& frame, DataType type, size_t count,
                   std::vector<uint8_t>* elements, std::span<const uint8_t> operand = {},
-                  ReduceOp op = UZIP_SUM, size_t misaligned = 0) {
+                  ReduceOp op = UZIP_SUM, size_t misaligned = 0, uint64_t average_over = 0) {
     if (!frame.plain.empty()) to_device(plain_->data(), frame.plain.data(), frame.plain.size());
     if (!frame.coded.empty()) to_device(coded_->data(), frame.coded.data(), frame.coded.size());
     if (!operand.empty()) to_device(other_->data(), operand.data(), operand.size());
@@ -92,6 +92,7 @@ class DeviceCodec : public testing::Test {
     request.dst = dst_->data() + misaligned;
     request.operand = operand.empty() ? nullptr : other_->data();
     request.op = static_cast<uint8_t>(op);
+    request.average_over = average_over;
     request.fault = fault_place();
     require(*gpu_, gpu_->decode(codec_, &request, nullptr));
     uint64_t fault = 0;
@@ -192,14 +193,44 @@ TEST_F(DeviceCodec, DecodeAndReduceGivesTheBitsOfReduce) {
       SCOPED_TRACE(trace_of(type, kind, count));
       const auto first = make_sample(type, kind, count, 1);
       const auto second = make_sample(type, kind, count, 2);
-      for (ReduceOp op : {UZIP_SUM, UZIP_PROD, UZIP_MIN, UZIP_MAX}) {
-        std::vector<uint8_t> expected(first.size());
-        const std::array<const void*, 2> sources = {first.data(), second.data()};
-        reduce(op, type, expected.data(), sources, count);
-        const EncodedFrame frame = encode(type, second, 1);
-        EXPECT_EQ(decode(frame, type, count, &decoded, first, op), 0u);
-        EXPECT_TRUE(decoded == expected) << reduce_op_name(op);
+      for (ReduceOp op : {UZIP_SUM, UZIP_PROD, UZIP_MIN, UZIP_MAX, UZIP_AVG}) {
+        for (const uint64_t average_over : {0, 2, 3}) {
+          if (op != UZIP_AVG && average_over != 0) continue;
+          std::vector<uint8_t> expected(first.size());
+          const std::array<const void*, 2> sources = {first.data(), second.data()};
+          reduce(op, type, expected.data(), sources, count, average_over);
+          const EncodedFrame frame = encode(type, second, 1);
+          EXPECT_EQ(decode(frame, type, count, &decoded, first, op, 0, average_over), 0u);
+          EXPECT_TRUE(decoded == expected) << reduce_op_name(op) << " " << average_over;
+        }
       }
+    }
+  }
+}
+
+TEST_F(DeviceCodec, AllSumsAndAveragesOfTwoSmallFloats) {
+  constexpr size_t kPairs = 1 << 16;
+  std::vector<uint8_t> first(kPairs);
+  std::vector<uint8_t> second(kPairs);
+  for (size_t i = 0; i < kPairs; ++i) {
+    first[i] = static_cast<uint8_t>(i);
+    second[i] = static_cast<uint8_t>(i >> 8);  // few exponents in a tile: it shrinks
+  }
+  for (const DataType type : {UZIP_FP8_E4M3FN, UZIP_FP8_E5M2}) {
+    const EncodedFrame frame = encode(type, second, 1);
+    ASSERT_NE(frame.header.codec, kCodecRaw);
+    for (const uint64_t average_over : {0, 2}) {
+      std::vector<uint8_t> expected(kPairs);
+      std::vector<uint8_t> decoded;
+      const std::array<const void*, 2> sources = {first.data(), second.data()};
+      reduce(UZIP_AVG, type, expected.data(), sources, kPairs, average_over);
+      EXPECT_EQ(decode(frame, type, kPairs, &decoded, first, UZIP_AVG, 0, average_over), 0u);
+      size_t wrong = 0;
+      for (size_t i = 0; i < kPairs; ++i)
+        if (decoded[i] != expected[i] && ++wrong < 10)
+          ADD_FAILURE() << datatype_info(type).name << " " << int{first[i]} << ", " << int{second[i]}
+                        << ": " << int{decoded[i]} << ", not " << int{expected[i]};
+      EXPECT_EQ(wrong, 0u);
     }
   }
 }

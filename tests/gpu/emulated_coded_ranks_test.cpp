@@ -79,6 +79,8 @@ class CodedRanks {
     args.own = args.own_result = args.dst + chunk(rank).first * kSize;
     args.slots = kRingSlots;
     args.rounds = static_cast<uint32_t>((most + spec.blocks - 1) / spec.blocks);
+    args.turn_blocks = 1;
+    args.turn_ns = 2000;
     args.op = spec.op;
     args.levels = spec.levels;
     args.pushes = args.reduces = spec.scatters;
@@ -91,6 +93,8 @@ class CodedRanks {
     args.end.fault = &fault[rank];
     args.end.reason = &reason[rank];
     args.end.counter = &counter_[rank];
+    args.coded_units = &coded_units_[rank];
+    args.coded_bytes = &coded_bytes[rank];
     args.end.rank = rank;
     args.end.ranks = ranks_;
     args.pulling.dst = args.dst;
@@ -112,7 +116,7 @@ class CodedRanks {
       shared.push_back(std::make_unique<Shared>());
       std::memset(static_cast<void*>(shared.back().get()), 0xdd, sizeof(Shared));
     }
-    Emulator::get().launch_on(devices, spec.blocks, kThreads, [&] {
+    Emulator::get().launch_on(devices, spec.blocks, kCodedThreads, [&] {
       const unsigned device = Emulator::get().device();
       Exchange(args[device], *shared[device * spec.blocks + block_index()]).run();
     });
@@ -137,6 +141,7 @@ class CodedRanks {
   uint64_t done[kMostRanks] = {};
   uint64_t fault[kMostRanks] = {};
   uint64_t reason[kMostRanks] = {};
+  uint64_t coded_bytes[kMostRanks] = {};
   Ring pair_[kMostRanks][kMostRanks];
   Ring share_[kMostRanks][kMostRanks];
 
@@ -144,6 +149,7 @@ class CodedRanks {
   unsigned ranks_;
   size_t count_;
   uint32_t counter_[kMostRanks] = {};
+  uint32_t coded_units_[kMostRanks] = {};
   std::vector<uint4> memory_ =
       std::vector<uint4>(2 * kMostRanks * kMostRanks * kRingSlots * kCodedSlotBytes / 16);
 
@@ -182,6 +188,18 @@ TEST(EmulatedCodedRanks, AnyTileArrives) {
     expect_allreduce<UZIP_BF16>(3, 3 * kTileValues + 7, {.op = UZIP_MIN}, kind);
     expect_allreduce<UZIP_FP32>(2, 2 * kTileValues, {}, kind);
     expect_allreduce<UZIP_FP8_E4M3FN>(2, 2 * kTileValues, {}, kind);
+  }
+}
+
+TEST(EmulatedCodedRanks, SaysWhatTilesTook) {
+  for (const SampleKind kind : {SampleKind::kGaussian, SampleKind::kRandomBits}) {
+    CodedRanks<UZIP_BF16> group(2, 8 * kTileValues, kind);
+    group.run_all({});
+    for (unsigned rank = 0; rank < 2; ++rank) {  // both push four tiles and share four
+      const double part = static_cast<double>(group.coded_bytes[rank]) / (8 * kTileValues * 2);
+      if (kind == SampleKind::kRandomBits) EXPECT_EQ(part, 1);
+      else EXPECT_TRUE(part > 0.65 && part < 0.75) << part;
+    }
   }
 }
 

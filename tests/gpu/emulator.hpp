@@ -11,6 +11,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -58,6 +59,7 @@ class Emulator {
     grid_ = blocks;
     blocks_each_ = blocks_each;
     threads_ = threads;
+    meetings_.assign(blocks, {});
     fibers_.resize(std::max<size_t>(fibers_.size(), size_t{blocks} * threads));
     for (unsigned i = 0; i < blocks * threads; ++i) start(fibers_[i]);
     while (run(backwards)) {
@@ -83,17 +85,44 @@ class Emulator {
     for (unsigned l = 0; l < 32; ++l) bits |= fibers_[current_ / 32 * 32 + l].kept << l;
     return bits;
   }
+  /// A barrier of so many threads of the block, of which some only say that they are there. Whether
+  /// `predicate` was true on any; only for those that wait.
+  bool meet(unsigned number, unsigned threads, bool waits, bool predicate) {
+    Meeting& meeting = meetings_[current_ / threads_].at(number);
+    meeting.any |= predicate;
+    if (++meeting.arrived == threads) {
+      meeting.was = meeting.any;
+      meeting.any = false;
+      meeting.arrived = 0;
+      const unsigned first = current_ / threads_ * threads_;
+      for (unsigned i = first; i < first + threads_; ++i)
+        if (fibers_[i].state == State::kAtMeeting && fibers_[i].meeting == number)
+          fibers_[i].state = State::kReady;
+    } else if (waits) {
+      fibers_[current_].meeting = number;
+      fibers_[current_].state = State::kAtMeeting;
+      pause();
+    }
+    return meeting.was;
+  }
+  unsigned threads() const { return threads_; }
   /// Lets others run.
   void pause() { swapcontext(&fibers_[current_].context, &scheduler_); }
 
  private:
-  enum class State { kReady, kAtShuffle, kAtBarrier, kEnded };
+  enum class State { kReady, kAtShuffle, kAtBarrier, kAtMeeting, kEnded };
   struct Fiber {
     ucontext_t context;
     std::unique_ptr<char[]> stack;
     State state = State::kReady;
     uint32_t value = 0;
     uint32_t kept = 0;
+    unsigned meeting = 0;
+  };
+  struct Meeting {
+    unsigned arrived = 0;
+    bool any = false;
+    bool was = false;
   };
   static constexpr size_t kStackBytes = 64 << 10;
 
@@ -140,13 +169,14 @@ class Emulator {
 
   bool release_block(unsigned first) {
     uint32_t any = 0;
-    unsigned states[4] = {};
+    unsigned states[5] = {};
     for (unsigned i = first; i < first + threads_; ++i) {
       any |= fibers_[i].value;
       ++states[static_cast<size_t>(fibers_[i].state)];
     }
     if (states[static_cast<size_t>(State::kReady)] > 0) return false;
     if (states[static_cast<size_t>(State::kEnded)] == threads_) return false;
+    if (states[static_cast<size_t>(State::kAtMeeting)] > 0) fail("a barrier that too few threads come to");
     if (states[static_cast<size_t>(State::kAtShuffle)] > 0) fail("a shuffle that some lanes miss");
     if (states[static_cast<size_t>(State::kEnded)] > 0) fail("a barrier that some threads miss");
     for (unsigned i = first; i < first + threads_; ++i) {
@@ -162,6 +192,7 @@ class Emulator {
 
   const std::function<void()>* kernel_ = nullptr;
   std::vector<Fiber> fibers_;
+  std::vector<std::array<Meeting, 16>> meetings_;  ///< by block
   ucontext_t scheduler_;
   unsigned current_ = 0;
   unsigned grid_ = 0;
@@ -176,6 +207,24 @@ inline unsigned grid_size() { return Emulator::get().grid(); }
 inline void sync() { Emulator::get().exchange(0, true, 0); }
 inline bool sync_or(bool predicate) {
   return Emulator::get().exchange(predicate ? 1 : 0, true, 0) != 0;
+}
+inline constexpr bool kHasPartialBarriers = true;
+inline constexpr unsigned kCoders = 256;
+inline bool sync_coders_or(bool predicate) {
+  if (Emulator::get().threads() == kCoders) return sync_or(predicate);
+  return Emulator::get().meet(1, kCoders, true, predicate);
+}
+inline void sync_coders() {
+  if (Emulator::get().threads() == kCoders) return sync();
+  static_cast<void>(Emulator::get().meet(1, kCoders, true, false));
+}
+template <unsigned kBarrier, unsigned kCount>
+void wait_at() {
+  static_cast<void>(Emulator::get().meet(kBarrier, kCount, true, false));
+}
+template <unsigned kBarrier, unsigned kCount>
+void arrive_at() {
+  static_cast<void>(Emulator::get().meet(kBarrier, kCount, false, false));
 }
 inline uint32_t shuffle(uint32_t value, unsigned lane) {
   return Emulator::get().exchange(value, false, lane % 32);
