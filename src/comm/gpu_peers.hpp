@@ -31,7 +31,7 @@ class GpuPeers {
   GpuPeers& operator=(const GpuPeers&) = delete;
 
   // Agreement. Which calls the ranks vote on, and how, is the same from run to run: nothing depends on time.
-  /// What this rank says of a call.
+  /// What this rank says of a call. Counts calls that it wants not to be coded.
   Ballot vote(const CollArgs& args, const Plan& plan);
   /// Of the memory that this rank opens to the others, once it has offered it.
   const gpu::PeerHandle& handle() const { return handle_; }
@@ -110,6 +110,7 @@ class GpuPeers {
     int peer;         ///< of a message
     bool is_part;     ///< of a collective, though it is a message
     Completion* completion;  ///< of the last part to end; null: nobody waits any more
+    uint16_t habit;  ///< of what is coded; kNoHabit: it is not, or nothing is learnt from it
   };
   bool is_refused() const { return state_ == State::kRefused; }
   bool has_memory_for(const CollArgs& args);
@@ -125,6 +126,14 @@ class GpuPeers {
   bool answer_offers();
   bool start_to_receive();
   bool start_votes();
+  /// What this rank knows of calls like one.
+  struct Habit {
+    uint8_t plain = 0;  ///< so many are not to be coded
+    uint8_t pause = 0;  ///< after the last that did not shrink there were so many
+  };
+  static constexpr uint16_t kNoHabit = 0xffff;
+  static uint16_t habit_of(gpu::PeerColl coll, DataType type, size_t count);
+  void learn(const Call& call);
   Status create(int device);
   Status create_here();
   void advance();
@@ -148,6 +157,7 @@ class GpuPeers {
   int turns_of_accepted_ = 0;       ///< that they have waited
   GpuOffer* opening_ = nullptr;   ///< accepted, but its sender opens this rank's memory first
   size_t offered_ = 0;            ///< by this rank, and not answered yet
+  std::vector<Habit> habits_;  ///< once the memory of all is open
   bool given_up_ = false;
 };
 

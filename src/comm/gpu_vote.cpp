@@ -12,6 +12,7 @@ namespace uzip {
 void GpuVote::prepare(Ballot mine, int size) {
   mine_ = mine;
   decided_ = !votes();
+  wants_plain_ = false;
   if (!votes()) return;
   voters_.resize(static_cast<size_t>(size));
   for (Voter& voter : voters_) {
@@ -38,15 +39,15 @@ void GpuVote::tell_all(Ballot ballot) {
 
 bool GpuVote::on_message(Incoming& incoming, int source, uint32_t number) {
   const auto ballot = static_cast<Ballot>(number);
-  if (ballot == Ballot::kNone || ballot > Ballot::kFailed) return false;  // an inquiry: we agree
+  if (ballot == Ballot::kNone || ballot > Ballot::kPlain) return false;  // an inquiry: we agree
   if (!votes()) {
-    if (ballot == Ballot::kReady || ballot == Ballot::kOffer)
+    if (ballot == Ballot::kReady || ballot == Ballot::kPlain || ballot == Ballot::kOffer)
       request_.comm()->send_ballot(source, request_.stamp(), Ballot::kNo);
     return false;
   }
   if (decided_) return false;
   Voter& voter = voters_[static_cast<size_t>(source)];
-  const bool is_second = ballot >= Ballot::kOpened;
+  const bool is_second = ballot == Ballot::kOpened || ballot == Ballot::kFailed;
   Ballot& place = is_second ? voter.second : voter.first;
   if (place != Ballot::kNone || (!is_second && voter.arriving)) return false;  // nobody says it twice
   if (ballot == Ballot::kOffer) return take_handle(incoming, source);
@@ -99,7 +100,8 @@ void GpuVote::decide() {
   if (some(&Voter::first, Ballot::kNone)) return;
   GpuPeers& peers = *request_.comm()->peers();
   // Who is ready knows that all have opened the others' memory, also those that have not heard so yet of each other.
-  if (some(&Voter::first, Ballot::kReady)) return end(true);
+  wants_plain_ = some(&Voter::first, Ballot::kPlain);
+  if (wants_plain_ || some(&Voter::first, Ballot::kReady)) return end(true);
   Voter& own = voters_[static_cast<size_t>(request_.rank())];
   if (own.second == Ballot::kNone) {
     own.second = peers.open(handles_) ? Ballot::kOpened : Ballot::kFailed;

@@ -22,6 +22,7 @@ enum class Ballot : uint8_t {
   kOffer = 3,   ///< not yet, as far as is known here; the body is the handle of this rank's own
   kOpened = 4,  ///< after all have offered: it is open to this rank
   kFailed = 5,  ///< or can't be
+  kPlain = 6,   ///< kReady, and the call is not to be coded: calls like it have not shrunk at this rank
 };
 
 class GpuVote {
@@ -34,6 +35,8 @@ class GpuVote {
   void prepare(Ballot mine, int size);
   /// Whether this rank votes: it said something else than no.
   bool votes() const { return mine_ > Ballot::kNo; }
+  /// Of a vote that ended with yes: some rank wants the call not to be coded. The same on all ranks.
+  bool wants_plain() const { return wants_plain_; }
   /// Tells the others. Request::on_voted() is called, perhaps at once, when it is decided.
   void start();
   /// A message about the call, which has been compared with it already. True if its body was taken.
@@ -60,6 +63,7 @@ class GpuVote {
   Request& request_;
   Ballot mine_ = Ballot::kNo;
   bool decided_ = true;
+  bool wants_plain_ = false;
   uint32_t pending_ = 0;
   std::vector<Voter> voters_;  ///< by rank
   std::vector<gpu::PeerHandle> handles_;

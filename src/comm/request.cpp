@@ -116,7 +116,7 @@ void Request::on_answered(bool at_peers) {
 void Request::start_at_peers() {
   GpuPeers& peers = *comm_->peers();
   const bool message = is_point_to_point(args_.kind);
-  way_ = message ? offer_.way() : peers.way_of(plan());
+  way_ = message ? offer_.way() : vote_.wants_plain() ? GpuPeers::Way() : peers.way_of(plan());
   void* const stream = GpuPeers::may_be_on_callers_stream(args_) ? args_.stream : peers.own_stream(args_.kind);
   void* const after = follows_stream_ ? device_->executor->event_of(&stream_reached_) : nullptr;
   const auto sent = peers.start(args_, way_, stamp_, stream, after, &peers_done_);

@@ -437,13 +437,16 @@ int start(PeerGroup* group, const PeerCall* call, void* stream, PeerTicket* tick
   return group->start(*call, static_cast<Stream>(stream), ticket);
 }
 int query(PeerGroup* group, uint64_t ticket, bool* done) { return group->query(ticket, done); }
+void shrunk(PeerGroup* group, uint64_t number, uint64_t* elements, uint64_t* coded) {
+  group->shrunk(number, elements, coded);
+}
 int give_up(PeerGroup* group) { return group->give_up(); }
 
 }  // namespace
 
 const PeerApi* peer_api() {
   static constexpr PeerApi kApi = {create, connect, connect_pair, destroy,
-                                   start,  stream_of, query,      give_up};
+                                   start,  stream_of, query,      give_up,      shrunk};
   return &kApi;
 }
 

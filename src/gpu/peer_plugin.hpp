@@ -88,6 +88,9 @@ struct PeerApi {
   /// Ends all waiting of calls at work, which fail; the group can't be used any more. To be called
   /// until they are done.
   int (*give_up)(PeerGroup* group);
+  /// Of a call that was coded, is done and has not failed: bytes of elements that left this rank, or of
+  /// some of them, and what these took when coded. Zeros of other calls.
+  void (*shrunk)(PeerGroup* group, uint64_t number, uint64_t* elements, uint64_t* coded);
 };
 
 }  // namespace uzip::gpu

@@ -218,6 +218,50 @@ TEST(GpuPeers, ASettingKeepsThemApart) {
   EXPECT_EQ(ways, kStaged);
 }
 
+/// The numbers of those of `calls` that are coded, when the last of two ranks leaves so much of 100 bytes.
+std::vector<int> coded_of(PeerJob& job, CollCase& test, int calls, unsigned percent) {
+  fake_gpu::shrink_peers_to(1, percent);
+  OnGpu moved(test, 2, 2);
+  uzip_options_t options = UZIP_OPTIONS_INIT;
+  options.codec = "lev";
+  std::vector<int> coded;
+  for (int i = 0; i < calls; ++i) {
+    const int before = fake_gpu::coded_peer_calls();
+    const auto statuses = job.run([&](int rank) {
+      uzip_coll_args_t call = test.args(rank);
+      call.options = &options;
+      return call;
+    });
+    EXPECT_EQ(expect_all(statuses, UZIP_OK), "");
+    const int more = fake_gpu::coded_peer_calls() - before;
+    EXPECT_EQ(more % 2, 0);  // both ranks, or none
+    if (more != 0) coded.push_back(i);
+  }
+  fake_gpu::shrink_peers_to(1, 71);
+  moved.fetch();
+  EXPECT_EQ(test.check(), "");
+  return coded;
+}
+
+TEST(GpuPeers, CallsThatDoNotShrinkAreCodedNowAndThen) {
+  for (const uint64_t storm : {0, 1}) {
+    PeerJob job(2, storm ? stormy_gpu_wire(storm) : LoopbackOptions());
+    CaseShape shape = shape_of(UZIP_ALLGATHER, 2);
+    shape.type = UZIP_BF16;
+    CollCase test(shape);
+    const std::vector<int> always = {0, 1, 2, 3, 4}, rarely = {0, 8, 24, 56};
+    EXPECT_EQ(coded_of(job, test, 5, 71), always);
+    EXPECT_EQ(coded_of(job, test, 60, 100), rarely);
+    // The next one is coded after 60 more, and shrinks again. Calls of another size are coded anyway.
+    EXPECT_EQ(coded_of(job, test, 60, 71), std::vector<int>());
+    CaseShape other = shape_of(UZIP_ALLGATHER, 2, 3000);
+    other.type = UZIP_BF16;
+    CollCase larger(other);
+    EXPECT_EQ(coded_of(job, larger, 2, 71), (std::vector<int>{0, 1}));
+    EXPECT_EQ(coded_of(job, test, 4, 71), (std::vector<int>{0, 1, 2, 3}));
+  }
+}
+
 TEST(GpuPeers, CallsInFlightKeepTheirOrder) {
   for (uint64_t storm = 1; storm <= 6; ++storm) {
     PeerJob job(3, stormy_gpu_wire(storm));

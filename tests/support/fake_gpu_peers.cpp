@@ -45,6 +45,8 @@ std::recursive_mutex mutex;
 using Lock = std::lock_guard<std::recursive_mutex>;
 int refusing_rank = -1;
 int failing_rank = -1;
+std::map<int, unsigned> percents;
+int coded_calls = 0;
 std::set<PeerGroup*> living;
 int risks = 0;
 
@@ -166,6 +168,7 @@ int start(PeerGroup* group, const PeerCall* call, void* stream, gpu::PeerTicket*
   {
     const Lock lock(mutex);
     if (group->given_up || group->rank == failing_rank) return refuse();
+    coded_calls += call->compress;
     risks += is_risky(*group, *call);
     Calls& kind = call->coll == PeerColl::kSend   ? group->sent[call->peer]
                   : call->coll == PeerColl::kRecv ? group->received[call->peer]
@@ -194,6 +197,13 @@ int query(PeerGroup* group, uint64_t number, bool* done) {
   return call.failed ? refuse() : 0;
 }
 
+void shrunk(PeerGroup* group, uint64_t number, uint64_t* elements, uint64_t* coded) {
+  const Lock lock(mutex);
+  const auto percent = percents.find(group->rank);
+  *elements = group->calls[number - 1]->call.compress ? 100 : 0;
+  *coded = percent == percents.end() ? 71 : percent->second;
+}
+
 int give_up(PeerGroup* group) {
   const Lock lock(mutex);
   group->given_up = true;
@@ -203,7 +213,7 @@ int give_up(PeerGroup* group) {
 }  // namespace
 
 const gpu::PeerApi* peers() {
-  static constexpr gpu::PeerApi kApi = {create, connect, connect_pair, destroy, start, stream_of, query, give_up};
+  static constexpr gpu::PeerApi kApi = {create, connect, connect_pair, destroy, start, stream_of, query, give_up, shrunk};
   return &kApi;
 }
 
@@ -215,6 +225,16 @@ void refuse_peers(int rank) {
 void fail_peers_start(int rank) {
   const Lock lock(mutex);
   failing_rank = rank;
+}
+
+void shrink_peers_to(int rank, unsigned percent) {
+  const Lock lock(mutex);
+  percents[rank] = percent;
+}
+
+int coded_peer_calls() {
+  const Lock lock(mutex);
+  return coded_calls;
 }
 
 int peer_groups() {
