@@ -347,9 +347,9 @@ UZIP_API uzip_status_t uzip_waitall(size_t n, uzip_request_t *requests, uzip_sta
 
 /* A call with its plan, buffers and memory made once, by an uzip_..._init() function: each start is then cheaper
  * than the nonblocking call, and allocates nothing (but for a vote of UZIP_CALIBRATE before the first, second, fourth, ...
- * large one). `init` is local: it communicates with nobody. Every start is a call like any other, in order with the other
- * calls on the communicator: ranks may mix persistent operations and plain calls, but not in one large call on floats over
- * a network, whose codec UZIP_CALIBRATE may choose for plain calls only. It uses the elements that are in the buffers then.
+ * large one, and another codec at the first start after it has measured). `init` is local: it communicates with nobody.
+ * Every start is a call like any other, in order with the other calls on the communicator: ranks may mix persistent
+ * operations and plain calls. It uses the elements that are in the buffers then.
  *
  * uzip_wait(), uzip_test() and uzip_waitall() end a started operation, but keep the request, which can be started
  * again, also after an error; of one that is not started they return UZIP_OK at once. */
