@@ -11,13 +11,14 @@ FrameGpus& FrameGpus::instance() {
 }
 
 void FrameGpus::use(const gpu::PluginApi* api) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(coding_, making_);
   codecs_.clear();
   devices_.reset();
   test_api_ = api;
 }
 
 Result<GpuDevices*> FrameGpus::devices() {
+  const std::lock_guard lock(making_);
   if (!devices_) {
     UZIP_ASSIGN_OR_RETURN(const Config* const config, load_config());
     devices_ = std::make_unique<GpuDevices>(*config);
@@ -39,7 +40,6 @@ Result<gpu::FrameCodec*> FrameGpus::codec_of(int device) {
 }
 
 Result<int> FrameGpus::device_of(const Buffer& elements, const Buffer& frame) {
-  const std::lock_guard lock(mutex_);
   if (!test_api_ && !gpu::gpu_in_use()) return -1;
   UZIP_ASSIGN_OR_RETURN(GpuDevices* const gpus, devices());
   if (!gpus->in_use()) return -1;

@@ -6,6 +6,7 @@
 #include "comm/gpu_devices.hpp"
 #include "gpu/frame_codec.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -13,7 +14,7 @@
 
 namespace uzip {
 
-/// Any thread; calls on GPU memory wait for one another.
+/// Any thread; calls on GPU memory wait for one another, those on host memory for nobody.
 class FrameGpus {
  public:
   static FrameGpus& instance();
@@ -36,7 +37,7 @@ class FrameGpus {
   /// Calls `work` with the codec of the GPU, which nobody else uses meanwhile.
   template <class Work>
   Status with(int device, const Work& work) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(coding_);
     UZIP_ASSIGN_OR_RETURN(gpu::FrameCodec* const codec, codec_of(device));
     return work(*codec);
   }
@@ -46,9 +47,10 @@ class FrameGpus {
   Result<GpuDevices*> devices();
   Result<gpu::FrameCodec*> codec_of(int device);
 
-  std::mutex mutex_;
-  const gpu::PluginApi* test_api_ = nullptr;
+  std::atomic<const gpu::PluginApi*> test_api_ = nullptr;
+  std::mutex making_;                    ///< devices_
   std::unique_ptr<GpuDevices> devices_;  ///< for the plugin that the settings name
+  std::mutex coding_;                    ///< codecs_, and what they do
   std::vector<std::unique_ptr<gpu::FrameCodec>> codecs_;  ///< by number of the device
 };
 

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
+#include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -276,6 +276,20 @@ TEST_F(FakeGpuFrames, CallsFromSeveralThreadsAllocateNothingAgain) {
   for (int i = 0; i < 4; ++i) threads.emplace_back(round);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(fake_gpu::counters().allocations, before);
+}
+
+/// A host call in another thread ends while a GPU is at work.
+TEST_F(FakeGpuFrames, HostCallsDoNotWaitForAGpu) {
+  const Bytes elements = make_sample(UZIP_BF16, SampleKind::kGaussian, 9000);
+  std::future<Bytes> host;
+  const Status status = FrameGpus::instance().with(0, [&](gpu::FrameCodec&) {
+    host = std::async(std::launch::async, [&] { return encode(UZIP_BF16, "lev", elements); });
+    EXPECT_EQ(host.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    return Status();
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
+  const Bytes frame = host.get();
+  EXPECT_GT(frame.size(), kFrameHeaderBytes);
 }
 
 class DeviceFrames : public GpuFrames {
