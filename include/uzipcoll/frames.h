@@ -1,6 +1,4 @@
-/* libuzipcoll: frames in memory, the codec without communication, for checkpoints and files. Part of
- * <uzipcoll/uzipcoll.h>, whose conventions apply here, too.
- */
+/* libuzipcoll: frames in memory. Part of <uzipcoll/uzipcoll.h>, whose conventions apply here, too. */
 #ifndef UZIPCOLL_FRAMES_H
 #define UZIPCOLL_FRAMES_H
 
