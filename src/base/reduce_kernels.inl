@@ -20,6 +20,8 @@
 
 #include "base/reduce_byte_pairs.inl"
 
+#include "base/reduce_byte_halves.inl"
+
 namespace uzip {
 namespace {
 
@@ -189,6 +191,9 @@ constexpr ReduceKernels make_table() {
 #if defined(__AVX512BW__)
   table.kernels[UZIP_FP8_E4M3FN][UZIP_SUM] = sum_byte_floats<Fp8E4m3fn, 3, false>;
   table.kernels[UZIP_FP8_E5M2][UZIP_SUM] = sum_byte_floats<Fp8E5m2, 2, true>;
+#elif defined(__AVX2__) && defined(__F16C__)
+  table.kernels[UZIP_FP8_E4M3FN][UZIP_SUM] = reduce_bytes<ByteSumStep<3, false>>;
+  table.kernels[UZIP_FP8_E5M2][UZIP_SUM] = reduce_bytes<ByteSumStep<2, true>>;
 #endif
   return table;
 }
