@@ -127,7 +127,7 @@ struct CodecKernels {
                                  const uint8_t* codes_of, uint8_t* words, uint8_t* escapes);
   /// dst[i] = symbols[code], or the next of `escapes` (slack) where the code is 2^w - 1. Returns
   /// how many escapes it met; at most `count` are read, so `escapes` must be that long. `symbols`
-  /// has 16 entries.
+  /// has 16 entries, that of the escape is 0.
   using DecodeLevel = size_t (*)(const uint8_t* words, size_t count, const uint8_t* symbols,
                                  const uint8_t* escapes, uint8_t* dst);
   /// How many escapes decode_level would meet.

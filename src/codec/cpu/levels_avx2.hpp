@@ -182,34 +182,21 @@ template <unsigned W, class Code>
   }
 }
 
-/// Appends those of 64 fields that `escaped` marks: picked one by one,
-[[gnu::always_inline]] inline uint8_t* append_few(Bytes a, Bytes b, uint64_t escaped,
-                                                  uint8_t* out) {
-  alignas(32) uint8_t fields[64];
-  store(fields, a);
-  store(fields + 32, b);
-  for (; escaped != 0; escaped &= escaped - 1) *out++ = fields[__builtin_ctzll(escaped)];
-  return out;
-}
-/// or compressed, sixteen at a time.
-[[gnu::always_inline]] inline uint8_t* append_many(Bytes a, Bytes b, uint64_t escaped,
-                                                   uint8_t* out) {
+/// Appends those of 64 fields that `escaped` marks (slack): a few one by one, many compressed, sixteen at a time.
+template <unsigned W>
+[[gnu::always_inline]] inline uint8_t* append(Bytes a, Bytes b, uint64_t escaped, uint8_t* out) {
+  constexpr int kFew = 8;
+  if (W > 2 && __builtin_popcountll(escaped) <= kFew) {
+    alignas(32) uint8_t fields[64];
+    store(fields, a);
+    store(fields + 32, b);
+    for (; escaped != 0; escaped &= escaped - 1) *out++ = fields[__builtin_ctzll(escaped)];
+    return out;
+  }
 #pragma GCC unroll 4
   for (unsigned q = 0; q < 4; ++q, escaped >>= 16)
     out = append_quarter(quarter(a, b, q), static_cast<unsigned>(escaped & 0xffff), out);
   return out;
-}
-[[gnu::noinline, gnu::cold]] uint8_t* append_unexpected(Bytes a, Bytes b, uint64_t escaped,
-                                                        uint8_t* out) {
-  return append_many(a, b, escaped, out);
-}
-template <unsigned W>
-[[gnu::always_inline]] inline uint8_t* append(Bytes a, Bytes b, uint64_t escaped, uint8_t* out) {
-  constexpr int kFew = 8;
-  if (W > 2)
-    return __builtin_popcountll(escaped) <= kFew ? append_few(a, b, escaped, out)
-                                                 : append_unexpected(a, b, escaped, out);
-  return append_many(a, b, escaped, out);
 }
 
 /// Codes 64 fields, or the first of them that `valid` marks; returns the end of the escapes.
@@ -226,6 +213,18 @@ template <unsigned W, class Codes>
     escaped &= bits[bit];
   }
   return append<W>(a, b, escaped, escapes);
+}
+
+/// Escapes that are put in place one by one: always as many, since how many there are cannot be foreseen.
+constexpr int kFewEscapes = 4;
+/// Puts at most kFewEscapes in place. Those that there are not go to out[64], which is written later.
+[[gnu::always_inline]] inline const uint8_t* put_few(uint64_t escaped, const uint8_t* next,
+                                                     uint8_t* out) {
+  const int count = __builtin_popcountll(escaped);
+#pragma GCC unroll 8
+  for (int i = 0; i < kFewEscapes; ++i, escaped &= escaped - 1)
+    out[_tzcnt_u64(escaped)] = next[i];
+  return next + count;
 }
 
 /// One level, as CodecKernels::decode_level.
@@ -252,12 +251,8 @@ template <unsigned W>
     uint8_t* const out = dst + at;
     a = _mm256_shuffle_epi8(table, a);
     b = _mm256_shuffle_epi8(table, b);
-    if constexpr (W > 2) {
-      store(out, a);
-      store(out + 32, b);
-      for (; escaped != 0; escaped &= escaped - 1) out[__builtin_ctzll(escaped)] = *next++;
-    } else {
-// The escape's entry in `symbols` is 0.
+    // The escape's entry in `symbols` is 0.
+    if (W <= 2 || at + 128 > count || __builtin_popcountll(escaped) > kFewEscapes) {
 #pragma GCC unroll 4
       for (unsigned q = 0; q < 4; ++q, escaped >>= 16) {
         const auto marked = static_cast<unsigned>(escaped & 0xffff);
@@ -265,6 +260,10 @@ template <unsigned W>
         store_16(out + 16 * q, _mm_or_si128(quarter(a, b, q), moved));
         next += static_cast<unsigned>(__builtin_popcount(marked));
       }
+    } else {
+      store(out, a);
+      store(out + 32, b);
+      next = put_few(escaped, next, out);
     }
   }
   next += kScalarCodecKernels.decode_level[W](words, count - at, symbols, next, dst + at);
