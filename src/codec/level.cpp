@@ -14,6 +14,12 @@
 namespace uzip {
 namespace {
 
+/// lesser() comes from before the pragma; calls of it stay calls, and loops with calls are not vectorized.
+template <class T>
+T lesser(T a, T b) {
+  return b < a ? b : a;
+}
+
 /// Fields by falling count, and the mass of the first i of them, i <= count.
 struct Ranking {
   std::array<uint8_t, kMaxSymbols> symbols;
@@ -26,12 +32,12 @@ void sort_by_place(const std::array<uint32_t, 256>& counts, std::span<const uint
                    uint8_t* sorted) {
   constexpr uint32_t kLast = 63;  // and all larger counts
   std::array<uint16_t, kLast + 1> begin{};
-  for (uint8_t field : fields) ++begin[std::min(counts[field], kLast)];
+  for (uint8_t field : fields) ++begin[lesser(counts[field], kLast)];
   const unsigned large = begin[kLast];
   uint16_t end = 0;
   for (unsigned bucket = kLast + 1; bucket-- > 0;)
     end = static_cast<uint16_t>(end + std::exchange(begin[bucket], end));
-  for (uint8_t field : fields) sorted[begin[std::min(counts[field], kLast)]++] = field;
+  for (uint8_t field : fields) sorted[begin[lesser(counts[field], kLast)]++] = field;
   std::sort(sorted, sorted + large, [&](uint8_t a, uint8_t b) {
     return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
   });
@@ -56,7 +62,7 @@ Ranking rank_fields(const std::array<uint32_t, 256>& counts, unsigned fields, un
     sort_by_place(counts, {present.data(), found}, sorted.data());
   }
   Ranking ranking;
-  ranking.count = std::min(found, wanted);
+  ranking.count = lesser(found, wanted);
   ranking.mass[0] = 0;
   for (unsigned i = 0; i < ranking.count; ++i) {
     ranking.symbols[i] = sorted[i];
@@ -110,15 +116,15 @@ uint64_t best_widths(const Ranking& ranking, uint32_t total, size_t count, unsig
   nothing_beyond(max_levels, known);
   for (unsigned level = max_levels; level-- > 0;) {
     const int32_t* const deeper = after[level + 1].data();
-    const unsigned last = std::min(kMost * level, known);
+    const unsigned last = lesser(kMost * level, known);
     nothing_beyond(level, last);
     for (unsigned i = 0; i <= last; ++i) {
-      const int32_t narrow = std::min(left[i] + described[1] + deeper[i + 1],
+      const int32_t narrow = lesser(left[i] + described[1] + deeper[i + 1],
                                       2 * left[i] + described[2] + deeper[i + 3]);
-      const int32_t wide = std::min(3 * left[i] + described[3] + deeper[i + 7],
+      const int32_t wide = lesser(3 * left[i] + described[3] + deeper[i + 7],
                                     4 * left[i] + described[4] + deeper[i + 15]);
-      const int32_t coded = std::min(narrow, wide);
-      after[level][i] = level == 0 ? coded : std::min(coded, 8 * left[i]);
+      const int32_t coded = lesser(narrow, wide);
+      after[level][i] = level == 0 ? coded : lesser(coded, 8 * left[i]);
     }
   }
   unsigned offset = 0;
