@@ -133,6 +133,7 @@ const CodecKernels kAvx2CodecKernels = {
                       count_full_codes_by_words<3>, count_full_codes_by_words<4>},
     .top = &kAvx2TopKernels,
     .sums = 1u << UZIP_BF16 | 1u << UZIP_FP16 | 1u << UZIP_FP32 | 1u << UZIP_FP64,
+    .sums_in_place = 1u << UZIP_FP32 | 1u << UZIP_FP64,
     .combine = combine,
     .finish_streaming = finish_streaming,
     .bit_range = bit_range,
