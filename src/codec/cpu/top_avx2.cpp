@@ -118,7 +118,8 @@ size_t encode(const uint8_t* src, size_t count, const uint8_t* codes_of, const T
 
 constexpr size_t kPiece = 1024;  // values
 
-/// Two halves of 64 fields become those of the top plane.
+/// Two halves of 64 fields become those of the top plane. kShift is the shift, or 8 if that is known at run time only.
+template <unsigned kShift>
 struct LowBits {
   __m128i by;
   Bytes high;
@@ -127,11 +128,12 @@ struct LowBits {
   explicit LowBits(unsigned field_shift)
       : by(_mm_cvtsi32_si128(static_cast<int>(field_shift))),
         high(_mm256_set1_epi8(static_cast<char>(0xffu << field_shift))),
-        shift(field_shift) {}
+        shift(kShift < 8 ? kShift : field_shift) {}
   [[gnu::always_inline]] void add(Bytes& a, Bytes& b, const uint8_t* words) const {
     a = _mm256_and_si256(_mm256_sll_epi16(a, by), high);
     b = _mm256_and_si256(_mm256_sll_epi16(b, by), high);
-    for (unsigned bit = 0; bit < shift; ++bit) {
+#pragma GCC unroll 4
+    for (unsigned bit = 0; bit < (kShift < 8 ? kShift : shift); ++bit) {
       const uint64_t word = get_word(words + 8 * bit);
       const Bytes value = _mm256_set1_epi8(static_cast<char>(1u << bit));
       a = _mm256_or_si256(a, spread(static_cast<uint32_t>(word), value));
@@ -140,12 +142,12 @@ struct LowBits {
   }
 };
 
-template <class Values, unsigned W, bool kShifts, class Sink>
+template <class Values, unsigned W, unsigned kShift, class Sink>
 [[gnu::always_inline]] inline size_t decode_with(const ConstTopPlane& top, size_t count,
                                                  const uint8_t* symbols, const uint8_t* escapes,
                                                  const Output& output) {
   constexpr size_t kOther = Values::kSize - 1;
-  const LowBits low(top.shift);
+  const LowBits<kShift> low(top.shift);
   const uint8_t* words = top.words;
   const uint8_t* low_words = top.low_words;
   const uint8_t* other = top.other;
@@ -155,7 +157,7 @@ template <class Values, unsigned W, bool kShifts, class Sink>
                          __attribute__((always_inline)) {
     Bytes a = load(fields);
     Bytes b = load(fields + 32);
-    if constexpr (kShifts) low.add(a, b, low_words);
+    if constexpr (kShift > 0) low.add(a, b, low_words);
     Values::join(a, b, others, sink);
   };
   Sink sink(output);
@@ -164,7 +166,7 @@ template <class Values, unsigned W, bool kShifts, class Sink>
     next += decode_fields<W>(words, here, symbols, next, plane);
     words += here / 64 * 8 * W;
     size_t at = 0;
-    for (; at + 64 <= here; at += 64, other += 64 * kOther, low_words += 8 * top.shift)
+    for (; at + 64 <= here; at += 64, other += 64 * kOther, low_words += 8 * low.shift)
       group(plane + at, other, sink);
     count -= here;
     if (at == here) continue;
@@ -183,8 +185,11 @@ template <class Values, unsigned W, bool kShifts, class Sink>
 template <class Values, unsigned W, class Sink>
 [[gnu::noinline]] size_t decode_to(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
                                    const uint8_t* escapes, const Output& dst) {
-  return top.shift == 0 ? decode_with<Values, W, false, Sink>(top, count, symbols, escapes, dst)
-                        : decode_with<Values, W, true, Sink>(top, count, symbols, escapes, dst);
+  // Those of the types that there are, and others, which other encoders may have chosen.
+  constexpr unsigned kUsual = Values::kSize == 2 ? 0 : 2;
+  if (top.shift == kUsual) return decode_with<Values, W, kUsual, Sink>(top, count, symbols, escapes, dst);
+  if (top.shift == 3) return decode_with<Values, W, 3, Sink>(top, count, symbols, escapes, dst);
+  return decode_with<Values, W, 8, Sink>(top, count, symbols, escapes, dst);
 }
 
 template <class Values, unsigned W>
