@@ -1,8 +1,8 @@
 #include "ucx/process_group.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstring>
 #include <new>
 
 #include <sched.h>
@@ -97,7 +97,7 @@ Status ProcessGroup::allgather(int rank, std::span<const std::byte> mine,
     while (board_->entries[other].read < round - 1) sched_yield();
   }
   own.bytes = mine.size();
-  std::memcpy(own.data, mine.data(), mine.size());
+  std::ranges::copy(mine, own.data);
   own.filled = round;
   all->clear();
   for (int other = 0; other < size_; ++other) {

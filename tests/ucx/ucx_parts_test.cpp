@@ -193,12 +193,14 @@ TEST(PeerWatch, TellsOfAnEndOnce) {
   EXPECT_TRUE(watch.ended().empty());
   const pid_t child = fork();  // has a copy of the token at the same address
   if (child == 0) {
+    alarm(60);
     for (;;) pause();
   }
   ASSERT_EQ(watch.add(7, describe(token, child)), ReadOutcome::kDone);
   EXPECT_TRUE(watch.ended().empty());
   const pid_t heir = fork();  // keeps copies of the descriptors open
   if (heir == 0) {
+    alarm(60);
     for (;;) pause();
   }
   kill(child, SIGKILL);
