@@ -25,7 +25,7 @@ Schedule build(const Shape& shape, int rank) {
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   const GroupCosts costs(shape, model);
   const double between = bytes / costs.shares * (costs.hosts - 1) / costs.hosts;
-  return costs.in_vain * (costs.between(costs.hosts - 1, between) + costs.on_host(bytes, true));
+  return costs.in_vain * (model.step + costs.between(costs.hosts - 1, between) + costs.on_host(bytes, true));
 }
 
 }  // namespace

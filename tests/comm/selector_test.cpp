@@ -1,6 +1,7 @@
 // Plans: the same on all ranks, bounded rounds for every size, what was asked for.
 #include "comm/selector.hpp"
 
+#include "comm/direct_exchange.hpp"
 #include "comm/message_head.hpp"
 
 #include <gtest/gtest.h>
@@ -314,10 +315,24 @@ TEST(Selector, CodecChangesNeitherAlgorithmNorRoundsUnderATable) {
 TEST(Selector, OfEqualCostsTheFirstStands) {
   const Config config;
   const Selector selector(config, link_facts(true, nullptr));
-  for (size_t bytes = 4096; bytes <= size_t{256} << 20; bytes *= 2) {
-    const auto plan = selector.select(shape_of(CallKind::kAllreduce, UZIP_FP32, 4, bytes / 4));
-    EXPECT_STRNE(plan->algorithm->name, "hierarchical") << bytes;
-  }
+  for (CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kAllgather})
+    for (int ranks : {2, 3, 4, 8})
+      for (size_t bytes = 4; bytes <= size_t{256} << 20; bytes *= 2) {
+        const auto plan = selector.select(shape_of(kind, UZIP_FP32, ranks, bytes / 4));
+        EXPECT_STRNE(plan->algorithm->name, "hierarchical") << call_name(kind) << ", " << ranks << " ranks, " << bytes;
+      }
+}
+
+// Which takes half as long as the same messages by a schedule.
+TEST(Selector, SmallCallsOnOneHostNeedNoSchedule) {
+  const Config config;
+  const Selector selector(config, link_facts(true, nullptr));
+  for (CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kAllgather})
+    for (int ranks : {2, 3, 4})
+      for (size_t bytes : {4, 64, 1024}) {
+        const auto plan = selector.select(shape_of(kind, UZIP_FP32, ranks, bytes / 4));
+        EXPECT_TRUE(DirectExchange::suits(*plan)) << call_name(kind) << ", " << ranks << " ranks, " << bytes;
+      }
 }
 
 // One more message costs more than it hides, but where a table says otherwise.
