@@ -189,15 +189,8 @@ std::string parse_plot(int code, std::string_view text) {
 }
 
 DataSource parse_data(int code, std::string_view text) {
-  constexpr std::string_view kFilePrefix = "file:";
-  if (text.starts_with(kFilePrefix) && text.size() > kFilePrefix.size()) {
-    return {DataKind::kFile, std::string(text.substr(kFilePrefix.size()))};
-  }
-  for (DataKind kind :
-       {DataKind::kGauss, DataKind::kUniform, DataKind::kZeros, DataKind::kRandom, DataKind::kMixed}) {
-    if (text == to_string({kind, ""})) return {kind, ""};
-  }
-  refuse(code, text, "gauss uniform zeros random mixed file:PATH");
+  if (const auto source = find_data_source(text)) return *source;
+  refuse(code, text, kDataSources);
 }
 
 // Sizes, iterations: what nccl-tests has, too. False if `code` is another option.

@@ -101,6 +101,15 @@ std::string to_string(const DataSource& source) {
   return "file:" + source.path;
 }
 
+std::optional<DataSource> find_data_source(std::string_view text) {
+  constexpr std::string_view kFilePrefix = "file:";
+  if (text.starts_with(kFilePrefix) && text.size() > kFilePrefix.size())
+    return DataSource{DataKind::kFile, std::string(text.substr(kFilePrefix.size()))};
+  for (DataKind kind : {DataKind::kGauss, DataKind::kUniform, DataKind::kZeros, DataKind::kRandom, DataKind::kMixed})
+    if (text == to_string({kind, ""})) return DataSource{kind, ""};
+  return std::nullopt;
+}
+
 std::string describe(const DataSource& source) {
   switch (source.kind) {
     case DataKind::kGauss:

@@ -3,7 +3,9 @@
 
 #include "pattern.hpp"
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace perf {
 
@@ -16,6 +18,10 @@ struct DataSource {
 
 /// "gauss", ..., "file:PATH".
 std::string to_string(const DataSource& source);
+/// What to_string() gives, back; nothing for any other text.
+std::optional<DataSource> find_data_source(std::string_view text);
+/// For people, what find_data_source() knows.
+inline constexpr const char* kDataSources = "gauss uniform zeros random mixed file:PATH";
 /// What the data are, in a few words.
 std::string describe(const DataSource& source);
 

@@ -1,6 +1,5 @@
 #include "tune_measure.hpp"
 
-#include "../perf/sample_data.hpp"
 #include "../perf/statistics.hpp"
 #include "algos/algorithm.hpp"
 #include "comm/selector.hpp"
@@ -14,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -33,6 +33,8 @@ constexpr size_t kLargeBytes = 16 << 10;
 constexpr double kHopeless = 8;
 /// Something else than what stands first must be faster by so much, or noise would choose.
 constexpr double kClear = 0.97;
+/// Data that do not compress may take so many times longer than if nobody had tried: more is not noise any more.
+constexpr double kBearable = 1.05;
 constexpr int kFewestTurns = 3;
 constexpr int kMostTurns = 25;
 constexpr double kBusy = 3;
@@ -75,7 +77,8 @@ uzip_status_t exchange(const World& world, std::pair<int, int> partners, const v
 /// One call, in any way.
 class TunableCall {
  public:
-  TunableCall(const World& world, const JobLinks& links, CallKind kind, DataType type, size_t bytes)
+  TunableCall(const World& world, const JobLinks& links, CallKind kind, DataType type, size_t bytes,
+              const std::vector<perf::DataSource>& data)
       : world_(world),
         partners_(calibration_partners(links.hosts, world.rank(), world.ranks())),
         kind_(kind),
@@ -85,12 +88,16 @@ class TunableCall {
     count_ = std::max<size_t>(bytes / element / (blocks ? ranks : 1), 1);
     const auto one_of = [kind](std::initializer_list<CallKind> kinds) { return std::ranges::count(kinds, kind) > 0; };
     using enum CallKind;
-    src_.resize((one_of({kReduceScatter, kAlltoall, kScatter}) ? ranks : 1) * count_ * element);
+    const size_t elements = (one_of({kReduceScatter, kAlltoall, kScatter}) ? ranks : 1) * count_;
     dst_.resize((one_of({kAllgather, kAlltoall, kGather}) ? ranks : 1) * count_ * element);
     const perf::ElementType& perf_type = *perf::find_element_type(datatype_info(type).name);
-    const perf::Pattern pattern = perf::sample_pattern({perf::DataKind::kGauss, ""}, perf_type, src_.size() / element);
-    pattern.fill(src_.data(), perf::sample_start(world.rank()), src_.size() / element);
+    for (const perf::DataSource& source : data) {
+      const perf::Pattern pattern = perf::sample_pattern(source, perf_type, elements);
+      pattern.fill(src_.emplace_back(elements * element).data(), perf::sample_start(world.rank()), elements);
+    }
   }
+
+  size_t data_sources() const { return src_.size(); }
 
   size_t bytes() const { return tuned_bytes(kind_, count_, datatype_size(type_), world_.ranks()); }
 
@@ -107,8 +114,8 @@ class TunableCall {
     return plan->digest;
   }
 
-  /// Seconds on the slowest rank.
-  double time(const TunedWay& way) {
+  /// Seconds on this rank, with the data of a number.
+  double time(const TunedWay& way, size_t data) {
     const std::string codec = tuned_codec_name(way.codec);
     uzip_options_t options = UZIP_OPTIONS_INIT;
     options.algorithm = way.algorithm ? way.algorithm->name : "auto";
@@ -117,18 +124,18 @@ class TunableCall {
     options.split_send = way.split;
     world_.barrier();
     const auto start = Clock::now();
-    perf::require(run(options), call_name(kind_));
+    perf::require(run(options, src_[data].data()), call_name(kind_));
     return seconds_since(start);
   }
 
  private:
-  uzip_status_t run(const uzip_options_t& options) {
-    if (kind_ == CallKind::kSend) return exchange(world_, partners_, src_.data(), dst_.data(), count_, type_, options);
+  uzip_status_t run(const uzip_options_t& options, const std::byte* src) {
+    if (kind_ == CallKind::kSend) return exchange(world_, partners_, src, dst_.data(), count_, type_, options);
     uzip_coll_args_t args = {};
     args.struct_size = sizeof args;
     args.coll = coll();
     const bool only_root_sends = kind_ == CallKind::kBcast || kind_ == CallKind::kScatter;
-    args.src = only_root_sends && world_.rank() != args.root ? nullptr : src_.data();
+    args.src = only_root_sends && world_.rank() != args.root ? nullptr : src;
     args.dst = dst_.data();
     args.count = count_;
     args.dtype = type_;
@@ -155,21 +162,48 @@ class TunableCall {
   CallKind kind_;
   DataType type_;
   size_t count_;
-  std::vector<std::byte> src_;
+  std::vector<std::vector<std::byte>> src_;  ///< one for each of the data
   std::vector<std::byte> dst_;
 };
 
 // ---- Choosing ------------------------------------------------------------------------------------------
+
+bool is_plain(const TunedWay& way) { return way.codec.codec->id == kCodecRaw; }
+
+/// What a way took, on the slowest rank; by data, but of a plain way together, since it does the same with all.
+struct WayTimes {
+  std::vector<double> typicals, medians;
+
+  double seconds() const {
+    return std::accumulate(typicals.begin(), typicals.end(), 0.0) / static_cast<double>(typicals.size());
+  }
+  /// How many times longer than another one, in the mean over the data.
+  double typical_over(const WayTimes& other, size_t data) const { return over(typicals, other.typicals, data); }
+  double median_over(const WayTimes& other, size_t data) const { return over(medians, other.medians, data); }
+  /// Whether some of the data take clearly longer than by the plain way.
+  bool is_burdened(const WayTimes& plain) const {
+    for (size_t i = 0; i < typicals.size(); ++i)
+      if (typicals[i] > plain.typicals[0] * kBearable && medians[i] > plain.medians[0] * kBearable) return true;
+    return false;
+  }
+
+ private:
+  static double over(const std::vector<double>& a, const std::vector<double>& b, size_t data) {
+    double sum = 0;
+    for (size_t i = 0; i < data; ++i) sum += a[std::min(i, a.size() - 1)] / b[std::min(i, b.size() - 1)];
+    return sum / static_cast<double>(data);
+  }
+};
 
 /// All ways of one call that have been measured, and the search among them. All ranks go the same way, since they see
 /// the same times.
 class Search {
  public:
   Search(const World& world, const JobLinks& links, const LinkFacts& facts, CallKind kind, DataType type, size_t bytes,
-         double budget)
+         const std::vector<perf::DataSource>& data, double budget)
       : world_(world),
         selector_(config_, facts, links.hosts),
-        call_(world, links, kind, type, bytes),
+        call_(world, links, kind, type, bytes, data),
         budget_(budget) {
     best_.link = links.link;
     best_.per_host = is_point_to_point(kind) ? 1 : largest_host(links.hosts);
@@ -236,39 +270,63 @@ class Search {
     if (plan && std::ranges::none_of(ways, same)) ways.push_back(way);
   }
 
-  /// The best way so far, and others derived from it.
+  /// The best way so far, others derived from it, and the plain way that coded ones are to be compared with.
   template <class Derive>
   std::vector<TunedWay> variants(Derive derive) const {
     std::vector<TunedWay> ways = {best_.way};
     derive(best_.way, [&](const TunedWay& way) { add(ways, way); });
+    if (!is_plain(best_.way)) add(ways, plain_);
     return ways;
   }
 
-  /// In turns; the first stands unless another one is clearly faster.
+  /// In turns; the first stands unless another one is clearly faster, or it is not bearable for some of the data.
   void take_best_of(const std::vector<TunedWay>& ways) {
-    double once = 0;
-    for (const TunedWay& way : ways) once += slowest(world_, call_.time(way));
-    const auto turns = static_cast<int>(std::clamp(budget_ / std::max(once, 1e-6), double{kFewestTurns}, double{kMostTurns}));
-    std::vector<std::vector<double>> times(ways.size());
-    for (int turn = 0; turn < turns; ++turn)
-      for (size_t i = 0; i < ways.size(); ++i) {
-        const size_t which = (i + static_cast<size_t>(turn)) % ways.size();
-        times[which].push_back(call_.time(ways[which]));
-      }
-    std::vector<double> typicals, medians;
-    for (const auto& of_way : times) {
-      typicals.push_back(slowest(world_, typical(of_way)));
-      medians.push_back(slowest(world_, quantile_of(of_way, 0.5)));
+    const std::vector<WayTimes> times = measure(ways);
+    const WayTimes* plain = nullptr;
+    for (size_t i = 0; i < ways.size(); ++i) {
+      if (!is_plain(ways[i]) || (plain && times[i].seconds() >= plain->seconds())) continue;
+      plain = &times[i];
+      plain_ = ways[i];
     }
-    size_t best = 0;
-    for (size_t i = 1; i < ways.size(); ++i) {
-      const double clear = best == 0 ? kClear : 1;
-      if (typicals[i] < typicals[best] * clear && medians[i] < medians[best] * clear) best = i;
+    const auto faster = [&](const WayTimes& one, const WayTimes& other, double clear) {
+      const size_t data = call_.data_sources();
+      return one.typical_over(times[0], data) < other.typical_over(times[0], data) * clear &&
+             one.median_over(times[0], data) < other.median_over(times[0], data) * clear;
+    };
+    size_t best = ways.size();
+    for (size_t i = 0; i < ways.size(); ++i) {
+      if (plain && !is_plain(ways[i]) && times[i].is_burdened(*plain)) continue;
+      if (best == ways.size() || faster(times[i], times[best], best == 0 ? kClear : 1)) best = i;
     }
-    for (size_t i = 0; i < ways.size(); ++i) remember(ways[i], typicals[i]);
+    for (size_t i = 0; i < ways.size(); ++i) remember(ways[i], times[i].seconds());
     best_.way = ways[best];
-    best_.seconds = typicals[best];
+    best_.seconds = times[best].seconds();
     std::erase_if(others_, [&](const TunedCall& other) { return other.way == best_.way; });
+  }
+
+  std::vector<WayTimes> measure(const std::vector<TunedWay>& ways) {
+    const size_t data = call_.data_sources();
+    double once = 0;
+    for (const TunedWay& way : ways)
+      for (size_t i = 0; i < (is_plain(way) ? 1 : data); ++i) once += slowest(world_, call_.time(way, i));
+    const double affordable = budget_ / std::max(once, 1e-6);
+    const auto turns = static_cast<size_t>(std::clamp(affordable, double{kFewestTurns}, double{kMostTurns}));
+    std::vector<std::vector<std::vector<double>>> measured(ways.size());
+    for (size_t i = 0; i < ways.size(); ++i) measured[i].resize(is_plain(ways[i]) ? 1 : data);
+    for (size_t turn = 0; turn < turns; ++turn)
+      for (size_t i = 0; i < ways.size(); ++i) {
+        const size_t which = (i + turn) % ways.size();
+        auto& of_way = measured[which];
+        for (size_t k = 0; k < of_way.size(); ++k)
+          of_way[k].push_back(call_.time(ways[which], is_plain(ways[which]) ? turn % data : k));
+      }
+    std::vector<WayTimes> times(ways.size());
+    for (size_t i = 0; i < ways.size(); ++i)
+      for (const std::vector<double>& seconds : measured[i]) {
+        times[i].typicals.push_back(slowest(world_, typical(seconds)));
+        times[i].medians.push_back(slowest(world_, quantile_of(seconds, 0.5)));
+      }
+    return times;
   }
 
   /// The last time of each way counts, as it was measured beside the one that was chosen.
@@ -285,6 +343,7 @@ class Search {
   TunableCall call_;
   double budget_;
   TunedCall best_;
+  TunedWay plain_;  ///< the best of those without a codec
   std::vector<TunedCall> others_;
 };
 
@@ -370,9 +429,9 @@ void measure_calls(const World& world, const JobLinks& links, const TuneOptions&
         // All ways of a size, the fewest turns each, take eight times as long as those of the size before.
         if (last > 0 && used + last * kStep > share) break;
         if (world.is_root()) tell(describe(kind, type, bytes));
-        Search search(world, links, facts, kind, type, bytes, share / 60);
+        Search search(world, links, facts, kind, type, bytes, options.data, share / 60);
         search.run();
-        last = search.best().seconds * kFewestTurns * 16;
+        last = search.best().seconds * kFewestTurns * 8 * static_cast<double>(1 + options.data.size());
         std::erase_if(table->choices, [&](const TunedCall& old) { return old.same_call(search.best()); });
         std::erase_if(table->tried, [&](const TunedCall& old) { return old.same_call(search.best()); });
         table->choices.push_back(search.best());

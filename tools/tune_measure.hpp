@@ -2,7 +2,7 @@
 // sees the library from outside, as programs do; only names and figures come from the library's own tables.
 #pragma once
 
-#include "../perf/pattern.hpp"
+#include "../perf/sample_data.hpp"
 #include "../perf/world.hpp"
 #include "comm/tuning_table.hpp"
 
@@ -22,6 +22,9 @@ struct TuneOptions {
   std::vector<CallKind> kinds;
   size_t largest = size_t{64} << 20;  ///< bytes of a call, see tuned_bytes()
   double seconds = 60;                ///< for all calls together, more or less
+  /// What is coded; at least one. A way counts by the sum of what it takes with each, and is not chosen if it takes clearly
+  /// longer with one of them than sending that as it is.
+  std::vector<perf::DataSource> data = {{perf::DataKind::kGauss, ""}, {perf::DataKind::kRandom, ""}};
 };
 
 /// Over what the ranks of a job talk, and which share a host.

@@ -33,6 +33,7 @@ Measures links, codecs and collectives, and writes the table from which the libr
   --calls LIST        of allreduce,reduce_scatter,allgather,bcast,reduce,alltoall,gather,
                       scatter,send (all)
   --types LIST        element types (bf16,fp32)
+  --data LIST         what is coded: gauss, uniform, zeros, random, mixed, file:PATH (gauss,random)
   --maxbytes N        largest call, K, M or G may follow (64M)
   --seconds S         for all calls together (60)
   --model FILE        write a cost model of this machine for uzip_sched, too
@@ -112,7 +113,12 @@ DataType parse_type(const char* option, const std::string& word) {
   refuse(option, word, allowed);
 }
 
-enum LongOnly { kCalls = 256, kTypes, kMaxBytes, kSeconds, kLaunch, kExplain, kRanks, kPerHost, kLink, kModel };
+perf::DataSource parse_data(const char* option, const std::string& word) {
+  if (const auto source = perf::find_data_source(word)) return *source;
+  refuse(option, word, perf::kDataSources);
+}
+
+enum LongOnly { kCalls = 256, kTypes, kMaxBytes, kSeconds, kLaunch, kExplain, kRanks, kPerHost, kLink, kModel, kData };
 
 constexpr option kLongOptions[] = {
     {"file", required_argument, nullptr, 'f'},      {"calls", required_argument, nullptr, kCalls},
@@ -121,6 +127,7 @@ constexpr option kLongOptions[] = {
     {"per-host", required_argument, nullptr, kPerHost}, {"model", required_argument, nullptr, kModel},
     {"explain", no_argument, nullptr, kExplain},    {"ranks", required_argument, nullptr, kRanks},
     {"link", required_argument, nullptr, kLink},    {"help", no_argument, nullptr, 'h'},
+    {"data", required_argument, nullptr, kData},
     {nullptr, 0, nullptr, 0},
 };
 
@@ -135,6 +142,10 @@ void apply(Options& options, int code, const std::string& value) {
     case kTypes:
       options.tune.types.clear();
       for (const std::string& word : words_of(value)) options.tune.types.push_back(parse_type("--types", word));
+      break;
+    case kData:
+      options.tune.data.clear();
+      for (const std::string& word : words_of(value)) options.tune.data.push_back(parse_data("--data", word));
       break;
     case kMaxBytes: options.tune.largest = parse_bytes("--maxbytes", value); break;
     case kSeconds: options.tune.seconds = parse_whole("--seconds", value, 1, 100000); break;

@@ -22,6 +22,10 @@ UZIP_UCX_TLS=tcp,self by_hand 3 "$tune" $quick --calls allreduce && grep -q '^ch
   [ "$(grep -c '^choice' "$table")" -gt "$choices" ] && grep -q '^link shared' "$table" && grep -q '^link network' "$table"
 report "another link and number of ranks are added"
 
+by_hand 2 "$tune" $quick --calls send --data "zeros,file:$top_srcdir/tests/data/tensors/weight_bf16.bin" --file "$work/data" &&
+  grep -q '^choice shared send bf16 2 ' "$work/data"
+report "the data can be named"
+
 "$tune" --explain allreduce bf16 256 --ranks 3 >"$work/out" 2>"$work/err" &&
   grep -q '^\* ' "$work/out" && grep -q 'link network: latency .*(measured)' "$work/out" && grep -q 'chosen: .*measured' "$work/out"
 report "a choice is explained with measured times"
@@ -76,6 +80,7 @@ refused() {
 refused 'nobody to talk to'
 refused '--calls' --calls alltonone
 refused '--types' --types bf17
+refused '--data' --data gauss,normal
 refused '--maxbytes' --maxbytes 0
 refused '--seconds' --seconds never
 refused '--launch' --launch slurm
