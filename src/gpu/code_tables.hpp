@@ -29,6 +29,13 @@ struct CodeTables {
   }
 };
 
+/// Four bytes of a list of whole words in shared memory, from byte `index` on; the next word can be read, too.
+UZIP_DEVICE uint32_t word_at(const uint8_t* list, unsigned index) {
+  const auto* const words = reinterpret_cast<const uint32_t*>(list) + index / 4;
+  const uint64_t two = words[0] | static_cast<uint64_t>(words[1]) << 32;
+  return static_cast<uint32_t>(two >> (index % 4 * 8));
+}
+
 /// Up to 16 symbols.
 template <unsigned kWidth>
 struct SymbolTable {

@@ -146,8 +146,8 @@ class FrameDecoder {
   UZIP_DEVICE FrameDecoder(const DecodeArgs& args, DecodeBuffers<Format>& buffers,
                            DecodeCommon& common)
       : args_(args), buffers_(buffers), common_(common) {
-    aligned_ = is_aligned<kSize>(args.dst) &&
-               (args.operand == nullptr || is_aligned<kSize>(args.operand));
+    aligned_ = is_aligned(args.dst) &&
+               (args.operand == nullptr || is_aligned(args.operand));
   }
 
   UZIP_DEVICE void decode() {
@@ -368,7 +368,7 @@ class FrameDecoder {
   // ---- Raw frames ---------------------------------------------------------------------------------
 
   UZIP_DEVICE void copy_raw() {
-    const bool aligned = aligned_ && is_aligned<kSize>(args_.plain);
+    const bool aligned = aligned_ && is_aligned(args_.plain);
     const uint64_t step = static_cast<uint64_t>(grid_size()) * kThreads * kSegmentValues;
     for (uint64_t first =
              (static_cast<uint64_t>(block_index()) * kThreads + thread_index()) * kSegmentValues;

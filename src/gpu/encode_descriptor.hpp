@@ -18,29 +18,28 @@ UZIP_DEVICE unsigned described_bytes(const LevelPlan& plan) {
 
 inline constexpr uint32_t kPlaneAsItIs = 8u | 0xffu << 8;
 
-/// Word `w` of the descriptor, padding included. `counts` are the escapes of the levels.
+/// Writes the descriptor, padding included, each thread some of it. `counts` are the escapes of the levels.
 template <class Format>
-UZIP_DEVICE uint32_t descriptor_word(unsigned w, const LevelPlan& plan, unsigned values,
-                                     const uint32_t (&counts)[kMostDeviceLevels]) {
-  if (w == 0) return static_cast<uint32_t>(BlockKind::kPlanes);
-  if (w == 1) return values;
-  if (w == 2)
-    return Format::kFieldShift | Format::kLowMask << 8 |
-           static_cast<uint32_t>(kFieldsInCoded) << 24;
-  if (w == 3) return plan.levels | plan.width[0] << 8 | plan.width[1] << 12;
-  w -= 4;
-  if (w < plan.levels) return w == 0 ? counts[0] : counts[1];
-  w -= plan.levels;
+UZIP_DEVICE void write_descriptor(uint8_t* image, const LevelPlan& plan, unsigned values,
+                                  const uint32_t (&counts)[kMostDeviceLevels]) {
+  const unsigned lane = lane_index();
   const unsigned symbols = plan.symbols0() + plan.symbols1();
-  const unsigned symbol_words = (symbols + 3) / 4;
-  if (w >= symbol_words)
-    // Of types without lower planes there are none to compare with.
-    return static_cast<int>(w - symbol_words) < static_cast<int>(Format::kLowerPlanes)
-               ? kPlaneAsItIs
-               : 0;
-  uint32_t word = 0;
-  for (unsigned k = 0; k < 4 && 4 * w + k < symbols; ++k) word |= plan.symbol(4 * w + k) << (8 * k);
-  return word;
+  const unsigned symbols_at = 16 + 4 * plan.levels;
+  const unsigned planes_at = symbols_at + (symbols + 3) / 4 * 4;
+  if (group_index() == 1 && lane < planes_at - symbols_at)
+    image[symbols_at + lane] =
+        static_cast<uint8_t>(lane < symbols ? plan.symbol(lane) : 0);
+  if (group_index() == 2 && planes_at + 4 * lane < described_bytes<Format>(plan))
+    *reinterpret_cast<uint32_t*>(image + planes_at + 4 * lane) =
+        lane < Format::kLowerPlanes ? kPlaneAsItIs : 0;
+  if (thread_index() != 0) return;
+  *reinterpret_cast<uint4*>(image) =
+      make_uint4(static_cast<uint32_t>(BlockKind::kPlanes), values,
+                 Format::kFieldShift | Format::kLowMask << 8 |
+                     static_cast<uint32_t>(kFieldsInCoded) << 24,
+                 plan.levels | plan.width[0] << 8 | plan.width[1] << 12);
+  if (plan.levels > 0) *reinterpret_cast<uint32_t*>(image + 16) = counts[0];
+  if (plan.levels > 1) *reinterpret_cast<uint32_t*>(image + 20) = counts[1];
 }
 
 }  // namespace uzip::gpu

@@ -56,7 +56,7 @@ UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& 
   }
   if (group_index() == 0) {
     const uint32_t samples = kWhole ? kSamples : work.samples;
-    const LevelPlan plan = plan_levels(bins, samples, Format::kFieldBits, args.levels);
+    const LevelPlan plan = plan_levels<Format::kFieldBits>(bins, samples, args.levels);
     if (lane_index() == 0) work.plan = pack_plan(plan);
   }
   announce();

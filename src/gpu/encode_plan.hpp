@@ -4,12 +4,15 @@
 
 #include "gpu/cooperative.hpp"
 
+#include <type_traits>
+
 namespace uzip::gpu {
 
 inline constexpr unsigned kHistogramBins = 256;
 inline constexpr unsigned kHistogramPadding = 32;  ///< zeros behind the bins
 inline constexpr unsigned kSamples = 2 * kThreads;
 inline constexpr unsigned kMostDeviceLevels = 2;
+inline constexpr unsigned kMostWidth = 4;  ///< of a level's codes, in bits
 
 /// Level 0 codes the fields base[0] ... base[0] + n(0) - 1, n(l) = 2^width[l] - 1. Level 1 codes
 /// the n(1) others of the n(0) + n(1) fields from base[1]. Indices are known when it is compiled, so
@@ -42,69 +45,131 @@ UZIP_DEVICE LevelPlan unpack_plan(uint32_t word) {
   return {word & 3u, {word >> 2 & 7u, word >> 5 & 7u}, {word >> 8 & 0xffu, word >> 16 & 0xffu}};
 }
 
-/// The most frequent field.
-UZIP_DEVICE unsigned most_frequent(const uint32_t* bins) {
-  constexpr unsigned kEach = kHistogramBins / kGroupLanes;
-  uint32_t best = 0;
-  UZIP_UNROLL
-  for (unsigned i = 0; i < kEach; ++i) {
-    const unsigned field = i * kGroupLanes + lane_index();
-    const uint32_t key = bins[field] << 8 | field;
-    best = key > best ? key : best;
-  }
-  return group_maximum(best) & 0xffu;
-}
+/// A histogram of up to 256 fields. All lanes of a group call its functions, with the same results.
+class ManyFields {
+ public:
+  UZIP_DEVICE ManyFields(const uint32_t* bins, unsigned fields) : bins_(bins), fields_(fields) {}
 
-/// The cheapest width and base for level 0, when what it lacks costs `escape_bits` each, as
-/// cost << 11 | width << 8 | base. Each lane tries one base around the most frequent field.
-UZIP_DEVICE uint32_t cheapest_window(const uint32_t* bins, uint32_t samples, unsigned fields,
-                                     unsigned most_width, uint32_t escape_bits) {
-  const int first = static_cast<int>(most_frequent(bins)) - 15 + static_cast<int>(lane_index());
-  const unsigned base = first < 0 ? 0 : static_cast<unsigned>(first);
-  uint32_t best = ~0u;
-  uint32_t mass = 0;
-  uint32_t width = 1;
-  UZIP_UNROLL
-  for (unsigned i = 0; i < 15; ++i) {
-    mass += bins[base + i];
-    if (((i + 1) & (i + 2)) != 0) continue;  // windows hold 1, 3, 7 or 15 fields
-    const uint32_t cost = width * samples + escape_bits * (samples - mass);
-    if (width <= most_width && base + i < fields) {
-      const uint32_t key = cost << 11 | width << 8 | base;
-      best = key < best ? key : best;
+  /// The cheapest width and base for level 0, when what it lacks costs `escape_bits` each, as
+  /// cost << 11 | width << 8 | base. Each lane tries one base around the most frequent field.
+  UZIP_DEVICE uint32_t cheapest_window(uint32_t samples, unsigned most_width,
+                                       uint32_t escape_bits) const {
+    const int first = static_cast<int>(most_frequent()) - 15 + static_cast<int>(lane_index());
+    const unsigned base = first < 0 ? 0 : static_cast<unsigned>(first);
+    uint32_t best = ~0u;
+    uint32_t mass = 0;
+    uint32_t width = 1;
+    UZIP_UNROLL
+    for (unsigned i = 0; i < 15; ++i) {
+      mass += bins_[base + i];
+      if (((i + 1) & (i + 2)) != 0) continue;  // windows hold 1, 3, 7 or 15 fields
+      const uint32_t cost = width * samples + escape_bits * (samples - mass);
+      if (width <= most_width && base + i < fields_) {
+        const uint32_t key = cost << 11 | width << 8 | base;
+        best = key < best ? key : best;
+      }
+      ++width;
     }
-    ++width;
+    return group_minimum(best);
   }
-  return group_minimum(best);
-}
 
-/// The cheapest width, 2 or 3, and base for level 1, when level 0 is settled; ~0 if there is none.
-UZIP_DEVICE uint32_t cheapest_second(const uint32_t* bins, uint32_t escaped, uint32_t inside,
-                                     unsigned fields, const LevelPlan& plan) {
-  const unsigned width = 2 + lane_index() / 16;
-  const unsigned before = lane_index() % 16;
-  const unsigned symbols = (1u << width) - 1;
-  uint32_t key = ~0u;
-  if (before <= symbols && before <= plan.base[0]) {
-    const unsigned base = plan.base[0] - before;
+  /// The cheapest width, 2 or 3, and base for level 1, when level 0 is settled; ~0 if there is none.
+  UZIP_DEVICE uint32_t cheapest_second(uint32_t escaped, uint32_t inside,
+                                       const LevelPlan& plan) const {
+    const unsigned width = 2 + lane_index() / 16;
+    const unsigned before = lane_index() % 16;
+    const unsigned symbols = (1u << width) - 1;
+    uint32_t key = ~0u;
+    if (before <= symbols && before <= plan.base[0]) {
+      const unsigned base = plan.base[0] - before;
+      const unsigned all = symbols + plan.symbols0();
+      if (base + all <= fields_) {
+        uint32_t mass = 0;
+        for (unsigned i = 0; i < all; ++i) mass += bins_[base + i];
+        key = (width * escaped + 8 * (escaped + inside - mass)) << 11 | width << 8 | base;
+      }
+    }
+    return group_minimum(key);
+  }
+
+ private:
+  UZIP_DEVICE unsigned most_frequent() const {
+    constexpr unsigned kEach = kHistogramBins / kGroupLanes;
+    uint32_t best = 0;
+    UZIP_UNROLL
+    for (unsigned i = 0; i < kEach; ++i) {
+      const unsigned field = i * kGroupLanes + lane_index();
+      const uint32_t key = bins_[field] << 8 | field;
+      best = key > best ? key : best;
+    }
+    return group_maximum(best) & 0xffu;
+  }
+
+  const uint32_t* bins_;
+  unsigned fields_;
+};
+
+/// The same of up to 32 fields, with every base tried. Each lane has one field, and the samples of those before it.
+class FewFields {
+ public:
+  UZIP_DEVICE FewFields(const uint32_t* bins, unsigned fields) : fields_(fields) {
+    const uint32_t own = bins[lane_index()];
+    uint32_t sum = own;
+    UZIP_UNROLL
+    for (unsigned distance = 1; distance < kGroupLanes; distance *= 2)
+      sum = add_from_below(sum, distance);
+    before_ = sum - own;
+    all_ = shuffle(sum, kGroupLanes - 1);
+  }
+
+  UZIP_DEVICE uint32_t cheapest_window(uint32_t samples, unsigned most_width,
+                                       uint32_t escape_bits) const {
+    uint32_t best = ~0u;
+    UZIP_UNROLL
+    for (uint32_t width = 1; width <= kMostWidth; ++width) {
+      const unsigned symbols = (1u << width) - 1;
+      const uint32_t mass = samples_before(lane_index() + symbols) - before_;
+      const uint32_t cost = width * samples + escape_bits * (samples - mass);
+      const uint32_t key = cost << 11 | width << 8 | lane_index();
+      if (width <= most_width && lane_index() + symbols <= fields_ && key < best) best = key;
+    }
+    return group_minimum(best);
+  }
+
+  UZIP_DEVICE uint32_t cheapest_second(uint32_t escaped, uint32_t inside,
+                                       const LevelPlan& plan) const {
+    const unsigned width = 2 + lane_index() / 16;
+    const unsigned before = lane_index() % 16;
+    const unsigned symbols = (1u << width) - 1;
     const unsigned all = symbols + plan.symbols0();
-    if (base + all <= fields) {
-      uint32_t mass = 0;
-      for (unsigned i = 0; i < all; ++i) mass += bins[base + i];
-      key = (width * escaped + 8 * (escaped + inside - mass)) << 11 | width << 8 | base;
-    }
+    const unsigned base = plan.base[0] - before;
+    const uint32_t mass = samples_before(base + all) - samples_before(base);
+    const uint32_t key = (width * escaped + 8 * (escaped + inside - mass)) << 11 | width << 8 | base;
+    const bool possible = before <= symbols && before <= plan.base[0] && base + all <= fields_;
+    return group_minimum(possible ? key : ~0u);
   }
-  return group_minimum(key);
-}
+
+ private:
+  /// Of a field; any number if there is none, but for the one behind the last.
+  UZIP_DEVICE uint32_t samples_before(unsigned field) const {
+    const uint32_t before = shuffle(before_, field % kGroupLanes);
+    return field == kGroupLanes ? all_ : before;
+  }
+
+  unsigned fields_;
+  uint32_t before_;
+  uint32_t all_;
+};
 
 /// Called by all lanes of one group, with the same result on all. `bins` holds `samples` fields.
-UZIP_DEVICE LevelPlan plan_levels(const uint32_t* bins, uint32_t samples, unsigned field_bits,
-                                  unsigned most_levels) {
-  const unsigned fields = 1u << field_bits;
+template <unsigned kFieldBits>
+UZIP_DEVICE LevelPlan plan_levels(const uint32_t* bins, uint32_t samples, unsigned most_levels) {
+  constexpr unsigned kFields = 1u << kFieldBits;
   constexpr uint32_t kSecondLevelBits = 3;  ///< that an escape of the first costs, about
+  const std::conditional_t<kFields <= kGroupLanes, FewFields, ManyFields> counts(bins, kFields);
   const bool two = most_levels > 1;
   const uint32_t first =
-      cheapest_window(bins, samples, fields, two ? 3 : 4, two ? kSecondLevelBits : 8);
+      counts.cheapest_window(samples, two ? 3 : 4, two ? kSecondLevelBits : 8);
   LevelPlan plan{};
   plan.levels = 1;
   plan.width[0] = first >> 8 & 7u;
@@ -112,8 +177,7 @@ UZIP_DEVICE LevelPlan plan_levels(const uint32_t* bins, uint32_t samples, unsign
   uint32_t cost = first >> 11;
   if (two) {
     const uint32_t escaped = (cost - plan.width[0] * samples) / kSecondLevelBits;
-    const uint32_t second =
-        cheapest_second(bins, escaped, samples - escaped, fields, plan);
+    const uint32_t second = counts.cheapest_second(escaped, samples - escaped, plan);
     cost = plan.width[0] * samples + 8 * escaped;
     if (second != ~0u && second >> 11 < 8 * escaped) {
       cost = plan.width[0] * samples + (second >> 11);
@@ -122,7 +186,7 @@ UZIP_DEVICE LevelPlan plan_levels(const uint32_t* bins, uint32_t samples, unsign
       plan.base[1] = second & 0xffu;
     }
   }
-  if (cost >= field_bits * samples) plan.store_fields();
+  if (cost >= kFieldBits * samples) plan.store_fields();
   return plan;
 }
 

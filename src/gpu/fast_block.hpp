@@ -9,7 +9,6 @@
 namespace uzip::gpu {
 
 inline constexpr unsigned kDecodeImageBytes = kTileValues + 256;
-inline constexpr unsigned kMostCodeWidth = 4;
 
 /// Where things are in the coded bytes of a block. Every thread has its own: reading it costs less
 /// than waiting for another that reads.
@@ -46,8 +45,8 @@ UZIP_DEVICE bool read_fast_block(const uint8_t* image, unsigned coded_bytes, uns
   block->levels = head.w & 0xffu;
   block->width0 = head.w >> 8 & 15u;
   block->width1 = head.w >> 12;
-  if (block->levels > kMostDeviceLevels || block->width0 > kMostCodeWidth ||
-      block->width1 > kMostCodeWidth || (block->width0 > 0) != (block->levels > 0) ||
+  if (block->levels > kMostDeviceLevels || block->width0 > kMostWidth ||
+      block->width1 > kMostWidth || (block->width0 > 0) != (block->levels > 0) ||
       (block->width1 > 0) != (block->levels > 1))
     return false;
   block->count0 = block->levels > 0 ? image_word(image, 16) : 0;

@@ -100,7 +100,7 @@ class TileCodec {
       return encoder.code_constant(shared.out, publish);
     if (group_index() == 0) {
       const uint32_t samples = kWhole ? kSamples : work.samples;
-      const LevelPlan plan = plan_levels(bins, samples, Format::kFieldBits, levels);
+      const LevelPlan plan = plan_levels<Format::kFieldBits>(bins, samples, levels);
       if (lane_index() == 0) work.plan = pack_plan(plan);
     }
     sync_coders();
@@ -119,8 +119,8 @@ class TileCodec {
     view.first = at;
     view.values = values;
     view.aligned =
-        is_aligned<kSize>(decoding.dst + at * kSize) &&
-        (decoding.operand == nullptr || is_aligned<kSize>(decoding.operand + at * kSize));
+        is_aligned(decoding.dst + at * kSize) &&
+        (decoding.operand == nullptr || is_aligned(decoding.operand + at * kSize));
     view.right = true;
     view.whole = values == kTileValues && view.aligned &&
                  (decoding.operand == nullptr || is_pair_sum(decoding.op, decoding.average_over));

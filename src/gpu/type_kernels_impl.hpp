@@ -10,13 +10,15 @@
 namespace uzip::gpu {
 
 /// Least thread blocks on a processor, from which its registers for each thread follow. More would
-/// hide more latency, but registers that do not suffice cost more than that: the encoder needs 64, 80
-/// for large values, and the decoder 128.
-constexpr int encode_blocks(int type) { return type == UZIP_FP32 || type == UZIP_FP64 ? 3 : 4; }
-inline constexpr int kDecodeBlocks = 2;
+/// hide more latency, but registers that do not suffice cost more than that: the encoder needs 48 for
+/// 8-bit values, 64 for 16-bit ones, 80 for larger ones, and the decoder 80 and 128.
+template <class Format>
+inline constexpr int kEncodeBlocks = Format::kSize == 1 ? 5 : Format::kSize == 2 ? 4 : 3;
+template <class Format>
+inline constexpr int kDecodeBlocks = Format::kSize == 1 ? 3 : 2;
 
 template <int kType>
-__global__ void __launch_bounds__(kThreads, encode_blocks(kType))
+__global__ void __launch_bounds__(kThreads, kEncodeBlocks<typename FormatOf<kType>::Type>)
     encode_kernel(const UZIP_KERNEL_ARGUMENT EncodeArgs args) {
   using Format = typename FormatOf<kType>::Type;
   extern __shared__ uint4 memory[];
@@ -24,7 +26,7 @@ __global__ void __launch_bounds__(kThreads, encode_blocks(kType))
 }
 
 template <int kType>
-__global__ void __launch_bounds__(kThreads, kDecodeBlocks)
+__global__ void __launch_bounds__(kThreads, kDecodeBlocks<typename FormatOf<kType>::Type>)
     decode_kernel(const UZIP_KERNEL_ARGUMENT DecodeArgs args) {
   using Format = typename FormatOf<kType>::Type;
   extern __shared__ uint4 memory[];

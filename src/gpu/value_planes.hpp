@@ -170,10 +170,9 @@ UZIP_DEVICE void store_values(uint8_t* dst, const Words<kSize>& words) {
   }
 }
 
-/// Whether load_values() and store_values() may be used on a block of this address.
-template <unsigned kSize>
+/// Whether load_values() and store_values(), or load_sliced() and store_sliced(), may be used on a block of this address.
 UZIP_DEVICE bool is_aligned(const void* address) {
-  return reinterpret_cast<uintptr_t>(address) % (kSize == 1 ? 8 : 16) == 0;
+  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
 }
 
 /// The same for memory of any alignment, of which `count` values exist, 8 at most. What does not
