@@ -140,8 +140,13 @@ class FastDecoder {
       store_sliced(dst + fields_.first_of(0), values);
     } else {
       UZIP_UNROLL
-      for (unsigned i = 0; i < kSegments; ++i)
-        store_values<kSize>(dst + fields_.first_of(i) * kSize, values[i]);
+      for (unsigned i = 0; i < kSegments; ++i) {
+        uint8_t* const to = dst + fields_.first_of(i) * kSize;
+        if constexpr (kSize >= 4)
+          store_sectors<kSize>(to, values[i]);
+        else
+          store_values<kSize>(to, values[i]);
+      }
     }
   }
 

@@ -170,6 +170,32 @@ UZIP_DEVICE void store_values(uint8_t* dst, const Words<kSize>& words) {
   }
 }
 
+/// The same by all lanes of a group: the two of each pair exchange halves of sectors, 32 bytes, so that each store writes whole
+/// ones. The second-level cache takes two halves for two sectors.
+template <unsigned kSize>
+UZIP_DEVICE void store_sectors(uint8_t* dst, const Words<kSize>& words) {
+  constexpr unsigned kBytes = kSegmentValues * kSize;
+  static_assert(kBytes % 32 == 0);
+  const bool odd = lane_index() % 2 != 0;
+  uint8_t* const lower = dst - (odd ? kBytes : 0) + (odd ? 16 : 0);
+  UZIP_UNROLL
+  for (unsigned s = 0; s < kBytes / 32; ++s) {
+    uint32_t own[4];
+    uint32_t other[4];
+    UZIP_UNROLL
+    for (unsigned w = 0; w < 4; ++w) {
+      const uint32_t low = words.word[8 * s + w];
+      const uint32_t high = words.word[8 * s + 4 + w];
+      own[w] = odd ? high : low;
+      other[w] = shuffle(odd ? low : high, lane_index() ^ 1);
+    }
+    const uint4 mine = make_uint4(own[0], own[1], own[2], own[3]);
+    const uint4 theirs = make_uint4(other[0], other[1], other[2], other[3]);
+    *reinterpret_cast<uint4*>(lower + 32 * s) = odd ? theirs : mine;
+    *reinterpret_cast<uint4*>(lower + kBytes + 32 * s) = odd ? mine : theirs;
+  }
+}
+
 /// Whether load_values() and store_values(), or load_sliced() and store_sliced(), may be used on a block of this address.
 UZIP_DEVICE bool is_aligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % 16 == 0;
