@@ -37,12 +37,15 @@ struct DecodeBuffers {
   }
 };
 
+/// Frame blocks are viewed 32 at a time, by a group, while others are still in use.
+inline constexpr unsigned kViews = 2 * kGroupLanes;
+
 struct DecodeCommon {
   ScanSums sums;
   CodeTables tables;
   BulkBarrier stage_there[2];
-  BlockView views[2];  ///< of what is, or will be, in the stages
-  uint64_t plain_at;   ///< of the block after these
+  BlockView views[kViews];  ///< of this thread block's frame blocks in turn
+  uint64_t plain_at;        ///< of the block after these
   uint64_t coded_at;
   GeneralBlock general;
   alignas(8) uint8_t header[sizeof(FrameHeader)];  ///< shared memory can't hold what has a constructor
@@ -272,26 +275,26 @@ class FrameDecoder {
 
   /// Each block is decoded while the next one is brought to shared memory.
   UZIP_DEVICE void decode_blocks(uint32_t begin, uint32_t end) {
-    uint2 sizes = make_uint2(0, 0);
     if (moves()) {
-      bring(begin, table()[begin], 0);
-      if (begin + 1 < end) sizes = table()[begin + 1];
+      view_blocks(begin, end, 0);
+      load(common_.views[0], 0);
     }
     sync();
     for (uint32_t b = begin; b < end; ++b) {
       const unsigned turn = b - begin;
-      const BlockView& view = common_.views[turn % 2];
+      const BlockView& view = common_.views[turn % kViews];
       if (!view.right) return report(DecodeFault::kTable, b);
       if (moves() && b + 1 < end) {
-        bring(b + 1, sizes, turn % 2 ^ 1);
-        if (b + 2 < end) sizes = table()[b + 2];
+        const unsigned next = (turn + 1) % kViews;
+        if (next % kGroupLanes == 0) view_blocks(b + 1, end, next);
+        load(common_.views[next], turn % 2 ^ 1);
       }
       wait_bulk(common_.stage_there[turn % 2], turn / 2 % 2);
       const DecodeFault fault = decode_block(view, turn % 2);
       sync();  // the stage has been read, and the next view written
       if (fault == DecodeFault::kNone) continue;
       // What is on its way must have come before shared memory is given up.
-      if (b + 1 < end && common_.views[turn % 2 ^ 1].right)
+      if (b + 1 < end && common_.views[(turn + 1) % kViews].right)
         wait_bulk(common_.stage_there[turn % 2 ^ 1], (turn + 1) / 2 % 2);
       return report(fault, b);
     }
@@ -300,17 +303,30 @@ class FrameDecoder {
       report(DecodeFault::kTable, blocks_);
   }
 
-  /// Views the next block, of which the table says `sizes`, and brings it to a stage. By one group.
-  UZIP_DEVICE void bring(uint32_t block, uint2 sizes, unsigned index) const {
-    const uint64_t plain_at = common_.plain_at;
-    const uint64_t coded_at = common_.coded_at;
+  /// The value, plus those of the lanes below.
+  static UZIP_DEVICE uint64_t sum_to_lane(uint32_t value) {
+    uint64_t sum = value;
+    UZIP_UNROLL
+    for (unsigned distance = 1; distance < kGroupLanes; distance *= 2) {
+      const uint64_t below = shuffle64(sum, (lane_index() - distance) % kGroupLanes);
+      if (lane_index() >= distance) sum += below;
+    }
+    return sum;
+  }
+
+  /// Views the blocks from `first` on, one for each lane of a group, into the places from `at` on. What comes behind a view
+  /// that is not right means nothing.
+  UZIP_DEVICE void view_blocks(uint32_t first, uint32_t end, unsigned at) const {
+    const uint32_t block = first + lane_index();
+    const uint2 sizes = block < end ? table()[block] : make_uint2(0, 0);
+    const uint64_t plain_end = common_.plain_at + sum_to_lane(sizes.x);
+    const uint64_t coded_end = common_.coded_at + sum_to_lane(sizes.y);
     BlockView view{};
-    view.right = (sizes.x | sizes.y) % kBlockAlignment == 0 &&
-                 sizes.x <= frame_header().plain_bytes - plain_at &&
-                 sizes.y <= frame_header().coded_bytes - coded_at && sizes.y >= kBlockAlignment;
-    const bool here = coded_at + sizes.y <= args_.coded_room;
-    view.plain = args_.plain + plain_at;
-    view.coded = (here ? args_.coded : args_.coded_rest) + coded_at;
+    view.right = (sizes.x | sizes.y) % kBlockAlignment == 0 && sizes.y >= kBlockAlignment &&
+                 plain_end <= frame_header().plain_bytes && coded_end <= frame_header().coded_bytes;
+    view.plain = args_.plain + (plain_end - sizes.x);
+    view.coded = (coded_end <= args_.coded_room ? args_.coded : args_.coded_rest) +
+                 (coded_end - sizes.y);
     view.plain_bytes = sizes.x;
     view.coded_bytes = sizes.y;
     view.first = static_cast<uint64_t>(block) << log2_;
@@ -318,14 +334,13 @@ class FrameDecoder {
     view.values = left < (uint64_t{1} << log2_) ? static_cast<uint32_t>(left) : 1u << log2_;
     view.aligned = aligned_;
     view.whole = is_whole(view);
-    sync_group();
-    if (lane_index() == 0) {
-      common_.views[index] = view;
-      common_.plain_at = plain_at + sizes.x;
-      common_.coded_at = coded_at + sizes.y;
+    sync_group();  // all have read the sums
+    common_.views[at + lane_index()] = view;
+    if (lane_index() == kGroupLanes - 1) {
+      common_.plain_at = plain_end;
+      common_.coded_at = coded_end;
     }
     sync_group();
-    if (view.right) load(view, index);
   }
 
   UZIP_DEVICE bool is_whole(const BlockView& view) const {
@@ -334,7 +349,9 @@ class FrameDecoder {
            (args_.operand == nullptr || is_pair_sum(args_.op, args_.average_over));
   }
 
+  /// Brings a block to a stage, if its view is right. By one group.
   UZIP_DEVICE void load(const BlockView& view, unsigned index) const {
+    if (!view.right) return;
     DecodeStage<Format>& stage = buffers_.stage(index);
     BulkBarrier& there = common_.stage_there[index];
     const unsigned bytes =
