@@ -9,6 +9,7 @@
 // sets, the median of some launches. Every set is decoded and compared with its elements.
 #include "gpu/plugin_loader.hpp"
 
+#include "base/crc32c.hpp"
 #include "base/datatype.hpp"
 
 #include <cuda_runtime.h>
@@ -111,6 +112,10 @@ class Bench {
     const double copy = median([&](const Set& s) {
       check(cudaMemcpyAsync(s.dst, s.src, bytes, cudaMemcpyDeviceToDevice, stream_), "copy");
     });
+    const double checksum = median([&](const Set& s) {
+      check(plugin_api->checksum(codec_, s.src, bytes, reinterpret_cast<uint32_t*>(s.dst), stream_), "checksum");
+    });
+    compare_checksum(bytes);
     for (int levels : {1, 2}) {
       levels_ = levels;
       const double encode = median([&](const Set& s) { this->encode(s, false); });
@@ -120,7 +125,7 @@ class Bench {
       compare(bytes);
       const double reduce = median([&](const Set& s) { this->decode(s, s.dst); });
       const double fixed = median([&](const Set& s) { this->encode(s, true); });
-      report(data, bytes, levels, copy, encode, fixed, decode, reduce, ratio);
+      report(data, bytes, levels, copy, checksum, encode, fixed, decode, reduce, ratio);
     }
     plugin_api->destroy_codec(codec_);
     free_sets();
@@ -233,20 +238,29 @@ class Bench {
     }
   }
 
-  void report(const std::string& data, size_t bytes, int levels, double copy, double encode,
-              double fixed, double decode, double reduce, double ratio) {
+  void compare_checksum(size_t bytes) {
+    std::vector<std::byte> elements(bytes);
+    uint32_t crc = 0;
+    check(cudaMemcpy(elements.data(), sets_.back().src, bytes, cudaMemcpyDeviceToHost), "copy");
+    check(cudaMemcpy(&crc, sets_.back().dst, sizeof crc, cudaMemcpyDeviceToHost), "copy");
+    require(crc == crc32c(elements), "checksum", "is another one than the CPU's");
+  }
+
+  void report(const std::string& data, size_t bytes, int levels, double copy, double checksum,
+              double encode, double fixed, double decode, double reduce, double ratio) {
     const auto size = static_cast<double>(bytes);
     const char* const type = datatype_info(type_).name;
-    std::printf("%-10s %-13s %5zu %d | %7.1f %6.0f | %7.1f %6.0f | %7.1f %6.0f | %7.1f %6.0f | "
+    std::printf("%-10s %-13s %5zu %d | %7.1f %6.0f | %7.1f %6.0f | %7.1f %6.0f | %7.1f %6.0f | %7.1f %6.0f | "
                 "%7.1f %6.0f | %.4f\n",
                 type, data.c_str(), bytes / kMiB, levels, copy * 1e6, size / copy * 1e-9,
-                encode * 1e6, size / encode * 1e-9, fixed * 1e6, size / fixed * 1e-9, decode * 1e6,
+                checksum * 1e6, size / checksum * 1e-9, encode * 1e6, size / encode * 1e-9, fixed * 1e6, size / fixed * 1e-9, decode * 1e6,
                 size / decode * 1e-9, reduce * 1e6, size / reduce * 1e-9, ratio);
     std::fflush(stdout);
     if (!json_.is_open()) return;
     json_ << "{\"benchmark\": \"gpu_codec\", \"type\": \"" << type << "\", \"data\": \"" << data
           << "\", \"bytes\": " << bytes << ", \"levels\": " << levels
-          << ", \"copy_seconds\": " << copy << ", \"encode_seconds\": " << encode
+          << ", \"copy_seconds\": " << copy << ", \"checksum_seconds\": " << checksum
+          << ", \"encode_seconds\": " << encode
           << ", \"encode_fixed_seconds\": " << fixed << ", \"decode_seconds\": " << decode
           << ", \"decode_reduce_seconds\": " << reduce << ", \"ratio\": " << ratio << "}\n";
   }
@@ -278,9 +292,9 @@ int main(int argc, char** argv) {
   if (argc > 3) json.open(argv[3], std::ios::app);
   DeviceInfo info;
   check(plugin_api->describe_device(0, &info), "device");
-  std::printf("# %s, %d processors; us and GB/s of elements: copy, encode, encode with plain parts at fixed places, "
+  std::printf("# %s, %d processors; us and GB/s of elements: copy, checksum, encode, encode with plain parts at fixed places, "
               "decode, decode and add\n", info.name, info.processors);
-  std::printf("# type     data            MiB L |    copy        |  encode        |   fixed        "
+  std::printf("# type     data            MiB L |    copy        |    checksum    |  encode        |   fixed        "
               "|  decode        |     add        | ratio\n");
   Bench bench(json);
   if (argc > 4) bench.only_mib = std::strtoul(argv[4], nullptr, 10);

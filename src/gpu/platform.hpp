@@ -261,6 +261,9 @@ UZIP_DEVICE uint64_t double_to_bits(double value) {
 UZIP_DEVICE uint32_t atomic_add(uint32_t* counter, uint32_t value) {
   return atomicAdd(counter, value);
 }
+UZIP_DEVICE uint32_t atomic_xor(uint32_t* place, uint32_t value) { return atomicXor(place, value); }
+/// What this thread wrote before is seen by other blocks of threads before what it writes after.
+UZIP_DEVICE void fence_device() { __threadfence(); }
 UZIP_DEVICE void atomic_max(uint64_t* place, uint64_t value) {
   atomicMax(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(value));
 }

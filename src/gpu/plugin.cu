@@ -3,6 +3,7 @@
 #include "gpu/plugin.hpp"
 
 #include "codec/lev_layout.hpp"
+#include "gpu/checksums.hpp"
 #include "gpu/cooperative.hpp"
 #include "gpu/peer_group.hpp"
 #include "gpu/plugin_error.hpp"
@@ -17,6 +18,7 @@
 namespace uzip::gpu {
 
 struct CodecContext {
+  ChecksumMemory* checksums = nullptr;
   EncodeState* state = nullptr;
   uint64_t* words = nullptr;
   uint64_t most_tiles = 0;
@@ -309,12 +311,13 @@ int initialize(CodecContext* context, uint64_t most_count) {
   UZIP_CHECK(UZIP_GPU_RUNTIME(Memcpy)(context->state, &state, sizeof state,
                                       UZIP_GPU_RUNTIME(MemcpyHostToDevice)),
              "memory of the codec");
-  return 0;
+  return create_checksums(&context->checksums);
 }
 
 void destroy_codec(CodecContext* context) {
   if (context == nullptr) return;
   static_cast<void>(UZIP_GPU_RUNTIME(Free)(context->state));
+  destroy_checksums(context->checksums);
   delete context;
 }
 
@@ -438,6 +441,10 @@ int reduce(CodecContext* context, uint8_t op, uint8_t type, void* dst, const voi
                "start of a reduction");
 }
 
+int checksum(CodecContext* context, const void* data, uint64_t bytes, uint32_t* crc, void* stream) {
+  return start_checksum(context->checksums, data, bytes, crc, static_cast<Stream>(stream));
+}
+
 constexpr PluginApi kApi = {
     kPluginAbi,
 #if defined(__HIP__)
@@ -451,7 +458,7 @@ constexpr PluginApi kApi = {
     is_capturing,   create_event,    destroy_event,   record_event,     query_event,
     stream_waits_for_event,
     copy,           clear,           encode_bound,    create_codec,     destroy_codec,
-    encode,         decode,          reduce,          peer_api,
+    encode,         decode,          reduce,          checksum,      peer_api,
 };
 
 }  // namespace

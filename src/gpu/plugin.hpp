@@ -16,7 +16,7 @@
 namespace uzip::gpu {
 
 /// Raised with every change of the table: plugin and core come from one build.
-inline constexpr uint32_t kPluginAbi = 2;
+inline constexpr uint32_t kPluginAbi = 3;
 
 struct DeviceInfo {
   char name[128];
@@ -128,6 +128,10 @@ struct PluginApi {
   int (*reduce)(CodecContext* context, uint8_t op, uint8_t type, void* dst,
                 const void* const* sources, size_t source_count, uint64_t count,
                 uint64_t average_over, void* stream);
+
+  /// Writes the CRC-32C of memory of the device, as uzip::crc32c(), to `crc` in memory that the device can write. One at a
+  /// time for a context.
+  int (*checksum)(CodecContext* context, const void* data, uint64_t bytes, uint32_t* crc, void* stream);
 
   const PeerApi* (*peers)();  ///< never null
 };

@@ -257,6 +257,12 @@ inline uint32_t atomic_add(uint32_t* counter, uint32_t value) {
   *counter += value;
   return before;
 }
+inline uint32_t atomic_xor(uint32_t* place, uint32_t value) {
+  const uint32_t before = *place;
+  *place ^= value;
+  return before;
+}
+inline void fence_device() {}
 inline void atomic_max(uint64_t* place, uint64_t value) {
   if (value > *place) *place = value;
 }

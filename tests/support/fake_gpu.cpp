@@ -2,6 +2,7 @@
 
 #include "support/fake_gpu_peers.hpp"
 
+#include "base/crc32c.hpp"
 #include "base/reduce.hpp"
 #include "codec/codec.hpp"
 
@@ -380,6 +381,15 @@ int reduce(gpu::CodecContext*, uint8_t op, uint8_t type, void* dst, const void* 
   return 0;
 }
 
+int checksum(gpu::CodecContext*, const void* data, uint64_t bytes, uint32_t* crc, void* stream) {
+  const Lock lock(state().mutex);
+  put(stream, [=] {
+    const uint32_t value = crc32c({reach(data), bytes});
+    std::memcpy(reach(crc), &value, sizeof value);
+  });
+  return 0;
+}
+
 constexpr gpu::PluginApi kApi = {
     gpu::kPluginAbi,        "fake",         last_error,      device_count,   describe_device,  describe_pair,
     describe_pointer,
@@ -387,7 +397,7 @@ constexpr gpu::PluginApi kApi = {
     create_stream,          destroy_stream, wait_stream,     query_stream,   stream_waits_for, is_capturing,
     create_event,           destroy_event,  record_event,    query_event,    stream_waits_for_event,
     copy,                   clear,          encode_bound,    create_codec,   destroy_codec,    encode,
-    decode,                 reduce,         peers,
+    decode,                 reduce,         checksum,        peers,
 };
 
 }  // namespace
