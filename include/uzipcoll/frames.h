@@ -16,7 +16,7 @@ extern "C" {
  * it is decoded. These functions may be called from several threads at the same time.
  *
  * Elements may be in memory of a GPU, which then codes them, after what is on its default stream; the frame in that of
- * the host or, if the elements are, of a GPU. The call returns when it is done. */
+ * the host or, if the elements are, of a GPU. The call returns when it is done, or at UZIP_TIMEOUT_LIMIT. */
 
 /* Most bytes that a frame of `count` elements can take; 0 if there is no such type or the count is too large. */
 UZIP_API size_t uzip_encode_bound(size_t count, uzip_dtype_t dtype);

@@ -23,7 +23,7 @@ enum class EncodeStage : uint8_t { kWhole, kPlain, kCoded };
 struct DevicePlace {
   std::span<std::byte> plain;
   std::span<std::byte> coded;
-  std::span<std::byte> elements;  ///< in host memory, for checksums of the elements; empty: none is made or compared
+  bool checksum = false;  ///< of the elements, to be made when they are encoded
 };
 
 struct EncodeTask {

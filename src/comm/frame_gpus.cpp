@@ -34,7 +34,8 @@ Result<gpu::FrameCodec*> FrameGpus::codec_of(int device) {
     UZIP_ASSIGN_OR_RETURN(GpuDevices* const gpus, devices());
     UZIP_ASSIGN_OR_RETURN(const Config* const config, load_config());
     UZIP_ASSIGN_OR_RETURN(codecs_[index], gpu::FrameCodec::create(*gpus->plugin(), device,
-                                                                  static_cast<unsigned>(config->gpu_blocks)));
+                                                                  static_cast<unsigned>(config->gpu_blocks),
+                                                                  {config->timeout, config->timeout_limit}));
   }
   return codecs_[index].get();
 }

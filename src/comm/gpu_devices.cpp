@@ -48,7 +48,7 @@ Result<GpuDevice*> GpuDevices::device(int number) {
   if (!api) return error(UZIP_ERR_UNSUPPORTED, "there is no plugin for GPU %d", number);
   gpu::DeviceInfo info = {};
   const int numa_node = api->describe_device(number, &info) == 0 ? numa_of_pci(info.bus) : -1;
-  auto made = std::make_unique<GpuDevice>(*api, number, numa_node, config_.checksum);
+  auto made = std::make_unique<GpuDevice>(*api, number, numa_node);
   // What is staged meanwhile finds room beside two kernels that wait for other ranks: all of its blocks, which wait for
   // one another.
   const int blocks = config_.gpu_blocks == 0 && config_.gpu_peers ? info.processors : config_.gpu_blocks;

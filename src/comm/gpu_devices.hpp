@@ -17,12 +17,11 @@ class GpuPeers;
 /// What calls on the memory of one GPU share.
 struct GpuDevice {
   /// `numa_node`: of the GPU, or -1.
-  GpuDevice(const gpu::PluginApi& api, int device, int numa_node, bool checksums)
-      : number(device), with_checksums(checksums), pinned(api, device, gpu::DeviceMemory::Kind::kPinned, numa_node),
+  GpuDevice(const gpu::PluginApi& api, int device, int numa_node)
+      : number(device), pinned(api, device, gpu::DeviceMemory::Kind::kPinned, numa_node),
         memory(api, device, gpu::DeviceMemory::Kind::kDevice) {}
 
   int number;
-  bool with_checksums;       ///< of elements, which the host makes
   gpu::DeviceMemory pinned;  ///< wire places
   gpu::DeviceMemory memory;  ///< scratch, and the places where frames are coded
   std::unique_ptr<gpu::StreamExecutor> executor;  ///< ends before the memory that it works on

@@ -467,10 +467,9 @@ std::byte* Round::wire_memory(size_t place, Part part) const {
 DevicePlace Round::device_place(size_t place) const {
   if (!request_.device()) return {};
   const PreparedSchedule::Place& where = schedule_->places[place];
-  const PreparedSchedule::Wire& wire = schedule_->wires[place];
   return {{memory_.scratch() + where.plain_offset, where.plain_bytes},
           {memory_.scratch() + where.coded_offset, where.coded_bytes},
-          {memory_.wires() + wire.elements_offset, wire.elements_bytes}};
+          request_.engine().config().checksum};
 }
 
 void Round::abandon() {

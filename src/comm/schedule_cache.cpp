@@ -30,7 +30,7 @@ Schedule build_point_to_point(CallKind kind, const Shape& shape) {
   return builder.finish();
 }
 
-void lay_out_wires(PreparedSchedule& prepared, DataType type, const Codec* codec, size_t offset, bool with_elements) {
+void lay_out_wires(PreparedSchedule& prepared, DataType type, const Codec* codec, size_t offset) {
   const size_t element = datatype_size(type);
   for (size_t place = 0; place < prepared.schedule.wire_elements.size(); ++place) {
     const size_t elements = prepared.schedule.wire_elements[place];
@@ -42,9 +42,7 @@ void lay_out_wires(PreparedSchedule& prepared, DataType type, const Codec* codec
     wire.coded_offset = offset + aligned(wire.plain_capacity);
     wire.coded_capacity = bound.coded;
     wire.capacity = std::max(aligned(wire.plain_capacity), bound.plain + bound.coded);
-    wire.elements_offset = aligned(std::max(wire.coded_offset + wire.coded_capacity, offset + wire.capacity));
-    wire.elements_bytes = with_elements ? elements * element : 0;
-    offset = aligned(wire.elements_offset + wire.elements_bytes);
+    offset = aligned(std::max(wire.coded_offset + wire.coded_capacity, offset + wire.capacity));
     prepared.wires.push_back(wire);
   }
   prepared.memory_bytes = offset;
@@ -104,10 +102,10 @@ Status prepare(PreparedSchedule& prepared, const Plan& plan, const Shape& shape,
   prepared.coded_wires = plan.codec ? prepared.schedule.wire_elements.size() : 0;
   if (gpu) {
     prepared.schedule = stage_messages(prepared.schedule, shape, rank);
-    lay_out_wires(prepared, type, plan.codec, 0, gpu->with_checksums);
+    lay_out_wires(prepared, type, plan.codec, 0);
     UZIP_RETURN_IF_ERROR(lay_out_places(prepared, type, *gpu));
   } else {
-    lay_out_wires(prepared, type, plan.codec, plan.codec ? aligned(scratch_bytes) : scratch_bytes, false);
+    lay_out_wires(prepared, type, plan.codec, plan.codec ? aligned(scratch_bytes) : scratch_bytes);
   }
   if (!gpu) prepared.lent = find_lent_operands(prepared.schedule);
   for (const Step& step : prepared.schedule.steps) prepared.is_long.push_back(is_long(step, type, gpu != nullptr));

@@ -27,7 +27,6 @@ struct PreparedSchedule {
   /// part's capacity; a whole frame begins at `plain_offset` and may use all of `capacity`.
   struct Wire {
     size_t plain_offset, plain_capacity, coded_offset, coded_capacity, capacity;
-    size_t elements_offset, elements_bytes;  ///< for checksums of what a GPU codes; no bytes where none are made
   };
   std::vector<Wire> wires;
   size_t coded_wires = 0;            ///< frames of the plan's codec are in the first ones, raw ones in the others

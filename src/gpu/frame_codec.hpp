@@ -6,6 +6,7 @@
 #include "base/reduce.hpp"
 #include "base/status.hpp"
 #include "codec/frame.hpp"
+#include "gpu/codec_contexts.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/plugin.hpp"
 
@@ -13,14 +14,23 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace uzip::gpu {
 
+/// How long a wait for a device may last, in seconds, 0: for ever.
+struct WaitLimits {
+  double warn = 0;  ///< UZIP_TIMEOUT
+  double fail = 0;  ///< UZIP_TIMEOUT_LIMIT
+};
+
 /// On one device. Not thread-safe. Work begins when all is done that is on the device's default stream at the time of the
-/// call, and has ended when the call returns. Frames may be in memory of the host or of a device.
+/// call, and has ended when the call returns, but for UZIP_ERR_TIMEOUT: then the device may still use what it was given, and
+/// later calls fail, too, until it has ended. Frames may be in memory of the host or of a device.
 class FrameCodec {
  public:
-  static Result<std::unique_ptr<FrameCodec>> create(const PluginApi& api, int device, unsigned blocks);
+  static Result<std::unique_ptr<FrameCodec>> create(const PluginApi& api, int device, unsigned blocks, WaitLimits limits);
+  /// What a device that does not come to an end may still use is not given back.
   ~FrameCodec();
   FrameCodec(const FrameCodec&) = delete;
   FrameCodec& operator=(const FrameCodec&) = delete;
@@ -41,31 +51,36 @@ class FrameCodec {
   struct Report {
     FrameHeader header;
     uint64_t fault;
+    uint32_t checksum;
   };
   class Block;
 
-  FrameCodec(const PluginApi& api, int device, unsigned blocks)
-      : api_(api), device_(device), blocks_(blocks), memory_(api, device, DeviceMemory::Kind::kDevice),
-        pinned_(api, device, DeviceMemory::Kind::kPinned) {}
+  FrameCodec(const PluginApi& api, int device, unsigned blocks, WaitLimits limits)
+      : api_(api), device_(device), blocks_(blocks), limits_(limits), contexts_(api, device),
+        memory_(api, device, DeviceMemory::Kind::kDevice), pinned_(api, device, DeviceMemory::Kind::kPinned) {}
   Status initialize();
-  Status check(int failed) const;
-  Status begin(uint64_t count);
-  Status wait() { return check(api_.wait_stream(stream_)); }
+  Status check(int failed) const { return device_status(api_, device_, failed); }
+  Status begin();
+  Status wait();
+  void put(DeviceBlock block);
+  Report& report() { return *reinterpret_cast<Report*>(report_block_.data); }
   Status copy(void* dst, const void* src, size_t bytes);
-  Result<uint32_t> checksum(const void* elements, size_t bytes);
-  /// `operand`: null, or elements that the decoded ones are reduced with.
-  Status run_decode(const FrameHeader& header, std::span<const std::byte> body, void* dst, const void* operand, ReduceOp op);
+  Status start_checksum(const void* elements, size_t bytes);
+  /// `operand`: null, or elements that the decoded ones are reduced with. `place` is where the frame is brought to if it must be.
+  Status start_decode(const FrameHeader& header, std::span<const std::byte> body, void* dst, const void* operand, ReduceOp op,
+                      Block& place);
 
   const PluginApi& api_;
   const int device_;
   const unsigned blocks_;
+  const WaitLimits limits_;
   void* stream_ = nullptr;
-  CodecContext* codec_ = nullptr;
-  uint64_t most_count_ = 0;  ///< elements that it is for
+  bool busy_ = false;  ///< a wait has failed: work may still be going on
+  CodecContexts contexts_;
   DeviceMemory memory_;
   DeviceMemory pinned_;
   DeviceBlock report_block_;
-  DeviceBlock pieces_;  ///< of elements on their way to the checksum
+  std::vector<DeviceBlock> kept_;  ///< of calls that have failed while something may still be going on in them
 };
 
 }  // namespace uzip::gpu

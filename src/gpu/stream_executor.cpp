@@ -14,10 +14,6 @@ namespace {
 constexpr size_t kReportsPerBlock = 64;
 /// Overlapping elements are moved by way of so many bytes at a time.
 constexpr size_t kBounceBytes = size_t{1} << 20;
-/// A codec's working memory is made for frames of at least so many elements; it has a word for 8192.
-constexpr uint64_t kLeastCodecCount = uint64_t{1} << 22;
-/// Alignment of the parts of a frame that the kernels ask for.
-constexpr size_t kPartAlignment = 16;
 
 }  // namespace
 
@@ -46,15 +42,9 @@ StreamExecutor::~StreamExecutor() {
     (void)api_.wait_stream(stream);
     (void)api_.destroy_stream(stream);
   }
-  for (CodecContext* codec : codecs_) api_.destroy_codec(codec);
   for (const auto& operation : operations_) (void)api_.destroy_event(operation->event);
   for (Report* reports : report_blocks_) (void)api_.release_pinned(reports);
   if (bounce_) (void)api_.release(bounce_);
-}
-
-Status StreamExecutor::check(int failed) const {
-  if (failed == 0) return Status();
-  return error(UZIP_ERR_INTERNAL, "GPU %d: %s", device_, api_.last_error());
 }
 
 // ---- Operations ------------------------------------------------------------------------------------------
@@ -160,13 +150,7 @@ bool StreamExecutor::progress(Queue& queue) {
 void StreamExecutor::on_done(Operation* operation, const Status& status) {
   if (!status.ok() || operation->kind == Operation::Kind::kLast) return end(operation, status);
   if (operation->kind == Operation::Kind::kDecode) return end(operation, check_decoded(*operation));
-  if (operation->kind == Operation::Kind::kEncodeOut) {
-    FrameHeader& header = *operation->task.header;
-    add_checksum(header.codec == kCodecRaw ? operation->task.plain.first(header.plain_bytes)
-                                           : operation->task.place.elements, header);
-    return end(operation, Status());
-  }
-  operation->kind = operation->task.place.elements.empty() ? Operation::Kind::kLast : Operation::Kind::kEncodeOut;
+  operation->kind = Operation::Kind::kLast;
   if (const Status read = read_header(*operation); !read.ok()) return end(operation, read);
   Completion* const completion = operation->completion;
   --in_flight_;
@@ -210,7 +194,7 @@ Result<Progress> StreamExecutor::reduce(ReduceOp op, DataType type, void* dst, s
                                         size_t count, size_t average_over, Completion* completion) {
   if (count == 0) return Progress::kDone;
   const DeviceScope scope(api_, device_);
-  UZIP_ASSIGN_OR_RETURN(CodecContext* const codec, codec_for(1));
+  UZIP_ASSIGN_OR_RETURN(CodecContext* const codec, contexts_.get(0));
   UZIP_ASSIGN_OR_RETURN(Operation* const operation, acquire(completion));
   const int failed = api_.reduce(codec, static_cast<uint8_t>(op), static_cast<uint8_t>(type), dst, sources.data(),
                                  sources.size(), count, average_over, streams_[kWork]);
@@ -225,14 +209,10 @@ Result<StreamExecutor::PlaceSizes> StreamExecutor::place_sizes(DataType type, si
   return PlaceSizes{plain, coded};
 }
 
-Result<CodecContext*> StreamExecutor::codec_for(uint64_t count) {
-  if (count <= most_count_) return codecs_.back();
-  const uint64_t most = std::max(std::bit_ceil(count), kLeastCodecCount);
-  CodecContext* codec = nullptr;
-  UZIP_RETURN_IF_ERROR(check(api_.create_codec(most, &codec)));
-  codecs_.push_back(codec);
-  most_count_ = most;
-  return codec;
+/// Of elements that are there when the work on kWork comes to it.
+Status StreamExecutor::start_checksum(const void* elements, size_t bytes, Report& report) {
+  UZIP_ASSIGN_OR_RETURN(CodecContext* const context, contexts_.get(0));
+  return check(api_.checksum(context, elements, bytes, &report.checksum, streams_[kWork]));
 }
 
 Result<Progress> StreamExecutor::encode(const EncodeTask& task, Completion* completion) {
@@ -244,19 +224,21 @@ Result<Progress> StreamExecutor::encode(const EncodeTask& task, Completion* comp
                                            streams_[kOut]));
     return commit(operation, kOut, started);
   }
-  if (!task.codec || task.codec->id == kCodecRaw) {
+  const bool raw = !task.codec || task.codec->id == kCodecRaw;
+  if (raw && !task.place.checksum) {
     *task.header = raw_frame_header(task.type, task.count);
-    operation->task = task;
-    if (!task.place.elements.empty()) operation->kind = Operation::Kind::kEncodeOut;
     return commit(operation, kOut, check(api_.copy(task.plain.data(), task.src, bytes, streams_[kOut])));
   }
   operation->kind = Operation::Kind::kEncode;
   operation->task = task;
-  return commit(operation, kWork, start_encode(task, *operation->report));
+  operation->report->header = raw_frame_header(task.type, task.count);
+  Status started = raw ? Status() : start_encode(task, *operation->report);
+  if (started.ok() && task.place.checksum) started = start_checksum(task.src, bytes, *operation->report);
+  return commit(operation, kWork, started);
 }
 
 Status StreamExecutor::start_encode(const EncodeTask& task, Report& report) {
-  UZIP_ASSIGN_OR_RETURN(CodecContext* const codec, codec_for(task.count));
+  UZIP_ASSIGN_OR_RETURN(CodecContext* const codec, contexts_.get(task.count));
   UZIP_ASSIGN_OR_RETURN(const PlaceSizes needed, place_sizes(task.type, task.count));
   if (needed.plain > task.place.plain.size() || needed.coded > task.place.coded.size())
     return error(UZIP_ERR_INTERNAL, "a frame of %zu elements has %zu + %zu bytes of GPU memory; it needs %zu + %zu",
@@ -287,6 +269,10 @@ Status StreamExecutor::read_header(Operation& operation) {
     return error(UZIP_ERR_INTERNAL, "GPU %d made a frame of %zu + %zu bytes of %zu elements", device_, plain, coded,
                  task.count);
   *task.header = header.codec == kCodecRaw || !fits ? raw_frame_header(task.type, task.count) : header;
+  if (task.place.checksum) {
+    task.header->checksum = operation.report->checksum;
+    task.header->flags |= kFrameHasChecksum;
+  }
   return Status();
 }
 
@@ -296,8 +282,6 @@ Status StreamExecutor::copy_parts_out(const EncodeTask& task, const FrameHeader&
   if (header.codec == kCodecRaw) return check(api_.copy(to, task.src, header.plain_bytes, stream));
   if (header.plain_bytes > 0)
     UZIP_RETURN_IF_ERROR(check(api_.copy(to, task.place.plain.data(), header.plain_bytes, stream)));
-  if (const std::span<std::byte> elements = task.place.elements; !elements.empty())
-    UZIP_RETURN_IF_ERROR(check(api_.copy(elements.data(), task.src, elements.size(), stream)));
   if (task.stage == EncodeStage::kPlain) return Status();
   return check(api_.copy(to + header.plain_bytes, task.place.coded.data(), header.coded_bytes, stream));
 }
@@ -317,19 +301,18 @@ Result<Progress> StreamExecutor::decode(const DecodeTask& task, Completion* comp
   UZIP_ASSIGN_OR_RETURN(Operation* const operation, acquire(completion));
   if (raw) return commit(operation, kIn, check(api_.copy(task.dst.data(), task.plain.data(), bytes, streams_[kIn])));
   operation->kind = Operation::Kind::kDecode;
-  operation->header = task.header;
-  operation->elements = task.place.elements;
+  operation->checked = task.header->flags & kFrameHasChecksum ? task.header : nullptr;
   return commit(operation, kWork, start_decode(task, *operation));
 }
 
 Status StreamExecutor::check_decoded(Operation& operation) {
   UZIP_RETURN_IF_ERROR(status_of_fault(std::exchange(operation.report->fault, 0)));
-  return operation.elements.empty() ? Status() : check_checksum(*operation.header, operation.elements);
+  return operation.checked ? check_checksum(*operation.checked, operation.report->checksum) : Status();
 }
 
 /// Brings the frame to the device, in one piece if its parts stay aligned so, and decodes it there.
 Status StreamExecutor::start_decode(const DecodeTask& task, Operation& operation) {
-  UZIP_ASSIGN_OR_RETURN(CodecContext* const codec, codec_for(1));
+  UZIP_ASSIGN_OR_RETURN(CodecContext* const codec, contexts_.get(0));
   const size_t plain = task.plain.size(), coded = task.coded.size();
   std::byte* const plain_at = task.place.plain.data();
   std::byte* coded_at = task.place.coded.data();
@@ -356,9 +339,9 @@ Status StreamExecutor::start_decode(const DecodeTask& task, Operation& operation
   request.fault = &operation.report->fault;
   request.blocks = blocks_;
   UZIP_RETURN_IF_ERROR(check(api_.decode(codec, &request, streams_[kWork])));
-  const std::span<std::byte> elements = task.place.elements;
-  if (elements.empty()) return Status();
-  return check(api_.copy(elements.data(), task.dst.data(), elements.size(), streams_[kWork]));
+  if (!operation.checked) return Status();
+  const size_t bytes = request.count * datatype_size(static_cast<DataType>(request.type));
+  return start_checksum(task.dst.data(), bytes, *operation.report);
 }
 
 }  // namespace uzip::gpu

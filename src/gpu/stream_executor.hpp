@@ -5,6 +5,7 @@
 
 #include "base/executor.hpp"
 #include "codec/codec.hpp"
+#include "gpu/codec_contexts.hpp"
 #include "gpu/plugin.hpp"
 
 #include <cstddef>
@@ -57,16 +58,16 @@ class StreamExecutor final : public Executor {
   struct Report {
     FrameHeader header;
     uint64_t fault;
+    uint32_t checksum;
   };
   struct Operation {
     /// What the end of its work means.
-    enum class Kind : uint8_t { kLast, kEncode, kEncodeOut, kDecode } kind = Kind::kLast;
+    enum class Kind : uint8_t { kLast, kEncode, kDecode } kind = Kind::kLast;
     void* event = nullptr;
     Report* report = nullptr;
     Completion* completion = nullptr;
-    EncodeTask task;  ///< kEncode: what remains is to copy the frame out, and kEncodeOut to add the checksum
-    const FrameHeader* header = nullptr;  ///< kDecode, with the elements to compare its checksum with
-    std::span<std::byte> elements;
+    EncodeTask task;  ///< kEncode: what remains is to copy the frame out
+    const FrameHeader* checked = nullptr;  ///< kDecode: null, or the checksum is compared with this one's
     Operation* next = nullptr;
   };
   /// First in first out.
@@ -77,14 +78,15 @@ class StreamExecutor final : public Executor {
     void pop() { first = first->next; }
   };
 
-  StreamExecutor(const PluginApi& api, int device, unsigned blocks) : api_(api), device_(device), blocks_(blocks) {}
+  StreamExecutor(const PluginApi& api, int device, unsigned blocks)
+      : api_(api), device_(device), blocks_(blocks), contexts_(api, device) {}
   Status initialize();
-  Status check(int failed) const;
+  Status check(int failed) const { return device_status(api_, device_, failed); }
   Result<Operation*> acquire(Completion* completion);
   /// What was put on the lane since is this operation's, and pending; or given up, if `started` is an error.
   Result<Progress> commit(Operation* operation, Lane lane, const Status& started);
   Status add_reports();
-  Result<CodecContext*> codec_for(uint64_t count);
+  Status start_checksum(const void* elements, size_t bytes, Report& report);
   Status move(std::byte* dst, const std::byte* src, size_t bytes);
   Status start_encode(const EncodeTask& task, Report& report);
   Status start_decode(const DecodeTask& task, Operation& operation);
@@ -105,9 +107,8 @@ class StreamExecutor final : public Executor {
   std::vector<Operation*> free_;
   size_t in_flight_ = 0;
   std::vector<Report*> report_blocks_;
-  std::vector<CodecContext*> codecs_;  ///< the last one is for the longest frames; others may still be in use
-  uint64_t most_count_ = 0;            ///< elements that the last one is for
-  void* bounce_ = nullptr;             ///< for moves of overlapping elements
+  CodecContexts contexts_;
+  void* bounce_ = nullptr;  ///< for moves of overlapping elements
 };
 
 }  // namespace uzip::gpu

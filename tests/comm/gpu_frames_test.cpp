@@ -166,7 +166,7 @@ TEST_F(FakeGpuFrames, ManagedElementsAreTheGpusWork) {
   EXPECT_EQ(host.elements(), elements);
 }
 
-TEST_F(FakeGpuFrames, ElementsOfMoreThanAPieceHaveTheirChecksum) {
+TEST_F(FakeGpuFrames, LongElementsHaveTheirChecksum) {
   const size_t count = (size_t{5} << 20) + 3;
   const Bytes elements = make_sample(UZIP_FP8_E5M2, SampleKind::kGaussian, count);
   EXPECT_EQ(header_of(encode_there(UZIP_FP8_E5M2, "raw", elements, MemoryKind::kHost)).checksum,
@@ -276,6 +276,34 @@ TEST_F(FakeGpuFrames, CallsFromSeveralThreadsAllocateNothingAgain) {
   for (int i = 0; i < 4; ++i) threads.emplace_back(round);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(fake_gpu::counters().allocations, before);
+}
+
+/// What comes before a call on the GPU's default stream does not end: the call does, and later ones until it has ended.
+TEST_F(FakeGpuFrames, WaitsHaveADeadline) {
+  const Bytes elements = make_sample(UZIP_BF16, SampleKind::kGaussian, 9000);
+  const Bytes frame = encode(UZIP_BF16, "lev", elements);
+  Place src(gpu_, MemoryKind::kDevice, elements);
+  Place dst(gpu_, MemoryKind::kDevice, elements.size());
+  std::vector<std::byte> made(uzip_encode_bound(9000, UZIP_BF16));
+  const std::span<const std::byte> body = std::as_bytes(std::span(frame)).subspan(kFrameHeaderBytes);
+  auto created = gpu::FrameCodec::create(*gpu_.api, 0, 0, {0.01, 0.05});
+  ASSERT_TRUE(created.ok()) << created.status().message();
+  gpu::FrameCodec& codec = **created;
+  fake_gpu::launch(nullptr, [] {}, true);
+  const auto encoded = codec.encode(UZIP_BF16, 2, src.data(), 9000, made);
+  ASSERT_FALSE(encoded.ok());
+  EXPECT_EQ(encoded.status().code(), UZIP_ERR_TIMEOUT);
+  EXPECT_NE(encoded.status().message().find("UZIP_TIMEOUT_LIMIT"), std::string::npos) << encoded.status().message();
+  EXPECT_EQ(codec.decode(header_of(frame), body, dst.data()).code(), UZIP_ERR_TIMEOUT);
+  EXPECT_EQ(codec.decode_reduce(header_of(frame), body, dst.data(), UZIP_SUM).code(), UZIP_ERR_TIMEOUT);
+  fake_gpu::allow(nullptr);
+  Status decoded;
+  for (int looks = 0; looks < 10000; ++looks) {
+    decoded = codec.decode(header_of(frame), body, dst.data());
+    if (decoded.code() != UZIP_ERR_TIMEOUT) break;
+  }
+  ASSERT_TRUE(decoded.ok()) << decoded.message();
+  EXPECT_EQ(dst.content(), elements);
 }
 
 /// A host call in another thread ends while a GPU is at work.
