@@ -1,8 +1,6 @@
 // Calls by the kernel that codes and stores tiles, on the caller's stream.
 #include "gpu/peer_coded_kernel.hpp"
-#include "gpu/peer_group.hpp"
-
-#include "base/datatype.hpp"
+#include "gpu/peer_launch.hpp"
 
 #include <algorithm>
 
@@ -77,14 +75,15 @@ class CodedCall {
   int start(Stream stream, uint64_t ticket) {
     uint64_t most = 0;
     for (int rank = 0; rank < group_.ranks(); ++rank) {
-      args_.chunks[rank] = chunk_of_rank(rank);
+      const ElementRange range = chunk_of_rank(group_, call_, rank, kTileValues);
+      args_.chunks[rank] = {range.first, range.count};
       most = std::max(most, tiles(rank));
     }
     for (int rank = 0; rank < group_.ranks(); ++rank)
       if (rank != group_.rank()) open_port(rank);
     if (gathers(call_.coll)) advance(group_.coded_shared, tiles(group_.rank()));
-    describe_call();
-    args_.end = group_.call_end(ticket);
+    describe_call(group_, call_, args_.chunks[group_.rank()].begin * element_, ticket, args_);
+    describe_coding();
     args_.coded_units = group_.coded_units(ticket);
     args_.coded_bytes = &group_.ticket_words(ticket).coded;
     group_.coded_elements(ticket) = sent_values() * element_;
@@ -107,15 +106,6 @@ class CodedCall {
   }
 
  private:
-  CodedChunk chunk_of_rank(int rank) const {
-    if (call_.coll == PeerColl::kAllreduce) {
-      const ElementRange range = chunk_of(call_.count, group_.ranks(), rank, kTileValues);
-      return {range.first, range.count};
-    }
-    const bool blocks =
-        call_.coll == PeerColl::kReduceScatter || call_.coll == PeerColl::kAllgather;
-    return {blocks ? static_cast<uint64_t>(rank) * call_.count : 0, call_.count};
-  }
   /// Whether tiles stay in the sender's memory until the receiver's processors fetch them from there:
   /// faster where bytes go one way only, as measured on two H200. Else they are stored in the
   /// receiver's memory.
@@ -145,19 +135,10 @@ class CodedCall {
   /// The ring by which `from` stores for `owner`, one of which is this rank.
   TileRing ring_between(PeerRing ring, int owner, int from, uint64_t count) {
     const PeerLayout& layout = group_.layout();
-    const auto region = [&](int rank) {
-      return rank == group_.rank() ? group_.region() : group_.lane(rank).region;
-    };
-    // Each word is where it is waited for: arrivals at the owner, returns at the sender.
-    TileRing result{};
-    result.tiles = fetches() ? region(from) + layout.coded_at(ring, from, owner)
-                             : region(owner) + layout.coded_at(ring, owner, from);
-    result.arrived =
-        reinterpret_cast<uint64_t*>(region(owner) + layout.coded_ready_at(ring, owner, from));
-    result.returned =
-        reinterpret_cast<uint64_t*>(region(from) + layout.coded_credit_at(ring, from, owner));
-    result.sequence = begin_of(count);
-    return result;
+    uint8_t* const tiles = fetches() ? group_.region(from) + layout.coded_at(ring, from, owner)
+                                     : group_.region(owner) + layout.coded_at(ring, owner, from);
+    return make_ring(tiles, group_.region(owner) + layout.coded_ready_at(ring, owner, from),
+                     group_.region(from) + layout.coded_credit_at(ring, from, owner), begin_of(count));
   }
 
   void open_port(int rank) {
@@ -189,22 +170,10 @@ class CodedCall {
     group_.wire_bytes += count * (element_ - 1) + count * 26 / 64 + tiles(rank) * 64;
   }
 
-  void describe_call() {
-    const uint64_t own = args_.chunks[group_.rank()].begin * element_;
-    args_.src = static_cast<const uint8_t*>(call_.src);
-    args_.dst = static_cast<uint8_t*>(call_.dst);
-    args_.own = args_.src + (reduces(call_.coll) ? own : 0);
-    if (!is_message(call_.coll)) args_.own_result = args_.dst + (gathers(call_.coll) ? own : 0);
+  void describe_coding() {
     args_.slots = group_.layout().coded_slots();
-    args_.op = call_.op;
     args_.levels = static_cast<uint32_t>(call_.levels);
-    const bool is_root = call_.coll == PeerColl::kReduce && call_.peer == group_.rank();
-    args_.pushes = (reduces(call_.coll) && !is_root) || call_.coll == PeerColl::kSend;
-    args_.combines = call_.coll == PeerColl::kReduce ? is_root : call_.coll != PeerColl::kSend;
-    args_.pulls = gathers(call_.coll);
     args_.reduces = args_.combines && reduces(call_.coll);
-    args_.average_over = call_.average_over;
-    args_.deadline_ns = group_.options().deadline_ns;
     args_.pulling.dst = args_.dst;
     args_.spreading.dst = group_.region();
     args_.combining.dst = args_.own_result;
@@ -238,9 +207,7 @@ int load_coded_kernels() {
 bool is_coded_here(const PeerGroup& group, const PeerCall& call) {
   if (!call.compress || kernel_of(call.type) == nullptr) return false;
   const uint64_t most = group.options().most_coded_here;
-  const uint64_t bytes = call.count * datatype_size(static_cast<DataType>(call.type));
-  return (call.coll == PeerColl::kAllreduce ? bytes / static_cast<uint64_t>(group.ranks())
-                                            : bytes) < (most == 0 ? ~uint64_t{0} : most);
+  return chunk_bytes(group, call) < (most == 0 ? ~uint64_t{0} : most);
 }
 
 int start_coded(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket) {

@@ -98,6 +98,7 @@ class PeerGroup {
   CodecContext* share_codec() { return share_codec_; }  ///< of the stream `take`
   const WordOperations& words() const { return words_; }
   uint8_t* region() { return region_; }
+  uint8_t* region(int rank) { return rank == options_.rank ? region_ : lane(rank).region; }
   PeerFlags& flags() { return *reinterpret_cast<PeerFlags*>(region_); }
   /// Of another rank.
   PeerFlags& flags(int rank) { return *reinterpret_cast<PeerFlags*>(lane(rank).region); }

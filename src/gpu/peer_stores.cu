@@ -1,9 +1,7 @@
 // Calls by a store kernel, on the caller's stream.
-#include "gpu/peer_group.hpp"
 #include "gpu/peer_kernels.hpp"
+#include "gpu/peer_launch.hpp"
 #include "gpu/peer_store_kernel.hpp"
-
-#include "base/datatype.hpp"
 
 #include <algorithm>
 
@@ -38,18 +36,9 @@ constexpr const auto& kKernels = kPeerKernels<StoreKernel, StoreArgs>;
 /// The ring by which `from` stores for `owner`, one of which is this rank.
 TileRing ring_between(PeerGroup& group, PeerRing ring, int owner, int from, uint64_t sequence) {
   const PeerLayout& layout = group.layout();
-  const auto region = [&](int rank) {
-    return rank == group.rank() ? group.region() : group.lane(rank).region;
-  };
-  // Each word is where it is waited for: arrivals at the owner, returns at the sender.
-  TileRing result{};
-  result.tiles = region(owner) + layout.store_tiles_at(ring, owner, from);
-  result.arrived =
-      reinterpret_cast<uint64_t*>(region(owner) + layout.store_ready_at(ring, owner, from));
-  result.returned =
-      reinterpret_cast<uint64_t*>(region(from) + layout.store_credit_at(ring, from, owner));
-  result.sequence = sequence;
-  return result;
+  return make_ring(group.region(owner) + layout.store_tiles_at(ring, owner, from),
+                   group.region(owner) + layout.store_ready_at(ring, owner, from),
+                   group.region(from) + layout.store_credit_at(ring, from, owner), sequence);
 }
 
 void open_port(PeerGroup& group, const PeerCall& call, int rank, StoreArgs& args) {
@@ -87,9 +76,7 @@ bool is_stored(const PeerGroup& group, const PeerCall& call) {
   constexpr uint64_t kMostStored = 32 << 20;  // as measured on two H200
   const uint64_t most =
       group.options().most_stored == 0 ? kMostStored : group.options().most_stored;
-  const uint64_t bytes = call.count * datatype_size(static_cast<DataType>(call.type));
-  return (call.coll == PeerColl::kAllreduce ? bytes / static_cast<uint64_t>(group.ranks())
-                                            : bytes) < most;
+  return chunk_bytes(group, call) < most;
 }
 
 int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t ticket) {
@@ -97,16 +84,9 @@ int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t
   StoreArgs args{};
   uint64_t most = 0;
   for (int rank = 0; rank < group.ranks(); ++rank) {
+    const ElementRange range = chunk_of_rank(group, call, rank, 16);
     StoreChunk& chunk = args.chunks[rank];
-    if (call.coll == PeerColl::kAllreduce) {
-      const ElementRange range = chunk_of(call.count, group.ranks(), rank, 16);
-      chunk = {range.first * element, range.count * element};
-    } else {
-      const bool blocks =
-          call.coll == PeerColl::kReduceScatter || call.coll == PeerColl::kAllgather;
-      chunk = {blocks ? static_cast<uint64_t>(rank) * call.count * element : 0,
-               call.count * element};
-    }
+    chunk = {range.first * element, range.count * element};
     most = std::max(most, chunk.bytes);
   }
   args.slot_bytes = group.layout().store_tile_bytes();
@@ -120,19 +100,7 @@ int start_stores(PeerGroup& group, const PeerCall& call, Stream stream, uint64_t
     if (rank != group.rank()) open_port(group, call, rank, args);
   if (gathers(call.coll)) group.tiles_shared += args.rounds;
 
-  const uint64_t own = args.chunks[group.rank()].begin;
-  args.src = static_cast<const uint8_t*>(call.src);
-  args.dst = static_cast<uint8_t*>(call.dst);
-  args.own = args.src + (reduces(call.coll) ? own : 0);
-  if (!is_message(call.coll)) args.own_result = args.dst + (gathers(call.coll) ? own : 0);
-  args.op = call.op;
-  const bool is_root = call.coll == PeerColl::kReduce && call.peer == group.rank();
-  args.pushes = (reduces(call.coll) && !is_root) || call.coll == PeerColl::kSend;
-  args.combines = call.coll == PeerColl::kReduce ? is_root : call.coll != PeerColl::kSend;
-  args.pulls = gathers(call.coll);
-  args.average_over = call.average_over;
-  args.deadline_ns = group.options().deadline_ns;
-  args.end = group.call_end(ticket);
+  describe_call(group, call, args.chunks[group.rank()].begin, ticket, args);
   if (reduces(call.coll))
     return check(kKernels[call.type].launch(args, blocks, stream), "start of a call between ranks");
   move_kernel<<<blocks, kStoreThreads, 0, stream>>>(args);
