@@ -5,13 +5,13 @@
 #include "config.h"
 #endif
 
+#include "base/copy.hpp"
 #include "base/cpu.hpp"
 #include "base/float_environment.hpp"
 #include "base/reduce_kernels.hpp"
 
 #include <array>
 #include <cassert>
-#include <cstring>
 
 namespace uzip {
 namespace {
@@ -75,7 +75,7 @@ void reduce(ReduceOp op, DataType type, void* dst, std::span<const void* const> 
   const size_t bytes = count * datatype_size(type);
   if (op == UZIP_AVG && average_over == 0) op = UZIP_SUM;
   if (sources.size() == 1 && op != UZIP_AVG) {
-    if (dst != sources[0]) std::memcpy(dst, sources[0], bytes);
+    if (dst != sources[0]) copy_bytes(dst, sources[0], bytes);
     return;
   }
   const ReduceKernel kernel = kernels_for(cpu_target()).kernels[type][op];

@@ -1,7 +1,7 @@
 // Codec 0: nothing is encoded. Its frames tell the caller to send the source itself.
 #include "codec/raw.hpp"
 
-#include <cstring>
+#include "base/copy.hpp"
 
 namespace uzip {
 namespace {
@@ -58,7 +58,7 @@ Status decode_raw(const FrameHeader& header, std::span<const std::byte> plain,
   if (header.plain_bytes != bytes || plain.size() != bytes || !coded.empty())
     return error(UZIP_ERR_CORRUPT, "raw frame: %zu + %zu bytes arrived, %zu + 0 are needed",
                  plain.size(), coded.size(), bytes);
-  if (bytes > 0) std::memcpy(dst.data(), plain.data(), bytes);
+  copy_bytes(dst.data(), plain.data(), bytes);
   return check_checksum(header, dst.first(bytes));
 }
 

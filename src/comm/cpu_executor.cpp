@@ -1,6 +1,9 @@
 #include "comm/cpu_executor.hpp"
 
+#include "base/copy.hpp"
+
 #include <cassert>
+#include <cstdint>
 #include <cstring>
 
 namespace uzip {
@@ -21,7 +24,12 @@ CpuExecutor::CpuExecutor() : reduce_work_(new std::byte[reduce_frames_bytes(UZIP
 }
 
 Result<Progress> CpuExecutor::copy(void* dst, const void* src, size_t bytes, Completion*) {
-  if (bytes) std::memmove(dst, src, bytes);
+  const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
+  if (to < from + bytes && from < to + bytes) {
+    std::memmove(dst, src, bytes);
+  } else {
+    copy_bytes(dst, src, bytes);
+  }
   return Progress::kDone;
 }
 

@@ -1,5 +1,6 @@
 #include "comm/engine.hpp"
 
+#include "base/copy.hpp"
 #include "base/log.hpp"
 #include "comm/communicator.hpp"
 #include "comm/cpu_executor.hpp"
@@ -393,7 +394,7 @@ void Engine::preserve(Incoming& incoming) {
 
 Result<Progress> Engine::take(Incoming& incoming, std::span<std::byte> dst, Completion* completion) {
   if (!is_preserved(incoming)) return transport_->receive(incoming, dst, completion);
-  if (incoming.body_bytes) std::memcpy(dst.data(), incoming.body, incoming.body_bytes);
+  copy_bytes(dst.data(), incoming.body, incoming.body_bytes);
   discard(incoming);
   return Progress::kDone;
 }

@@ -1,5 +1,6 @@
 #include "ucx/local_queue.hpp"
 
+#include "base/copy.hpp"
 #include "base/numa_memory.hpp"
 
 #include <algorithm>
@@ -173,7 +174,7 @@ bool LocalInbox::take_expected(uint32_t index, std::span<const std::byte> prefix
   if (slot.kind != static_cast<uint16_t>(WireKind::kMessage) || slot.header_bytes != prefix.size() + head.size() ||
       slot.body_bytes != body.size() || slot.digest != digest_of(prefix, head))
     return false;
-  if (!body.empty()) std::memcpy(body.data(), body_place(queue, reader.next, reader.room, body.size()), body.size());
+  if (!body.empty()) copy_bytes(body.data(), body_place(queue, reader.next, reader.room, body.size()), body.size());
   ++reader.next;
   release(index);
   return true;
@@ -246,7 +247,7 @@ bool LocalQueue::push(WireKind kind, std::span<const std::byte> prefix,
   append(end, head);
   const uint64_t digest = digest_of(prefix, head);
   end = body_place(*queue_, produced_, room_, body.size());
-  append(end, body);
+  copy_bytes(end, body.data(), body.size());
   room_used_[produced_ % kSlots] = room_.used();
   slot.kind = static_cast<uint16_t>(kind);
   slot.header_bytes = static_cast<uint16_t>(prefix.size() + head.size());

@@ -2,6 +2,7 @@
 // receiver's buffer.
 #include "ucx/ucx_transport.hpp"
 
+#include "base/copy.hpp"
 #include "base/log.hpp"
 
 #include <cstring>
@@ -221,7 +222,7 @@ bool UcxTransport::make_lasting(Arrival* arrival) {
     arrival->body = Arrival::Body::kLost;
     return false;
   }
-  std::memcpy(arrival->owned_body.get(), arrival->data, arrival->body_bytes);
+  copy_bytes(arrival->owned_body.get(), arrival->data, arrival->body_bytes);
   arrival->body = Arrival::Body::kOwned;
   return true;
 }
@@ -273,7 +274,7 @@ Result<Progress> UcxTransport::receive(Incoming& message, std::span<std::byte> d
       result = peers_[static_cast<size_t>(arrival->peer)].failure;
       break;
   }
-  if (body != nullptr && !dst.empty()) std::memcpy(dst.data(), body, dst.size());
+  if (body != nullptr) copy_bytes(dst.data(), body, dst.size());
   if (arrival->body == Arrival::Body::kStaged) answer_taken(*arrival);
   end(arrival);
   return result;

@@ -2,6 +2,7 @@
 // receiver reads from it and answers. If it can't read it asks for the bytes, and they come through UCX.
 #include "ucx/ucx_transport.hpp"
 
+#include "base/copy.hpp"
 #include "base/log.hpp"
 
 #include <cstring>
@@ -122,7 +123,7 @@ ucs_status_t UcxTransport::on_reply(std::span<const std::byte> header, void* dat
     return UCS_OK;
   }
   if (!(attributes & UCP_AM_RECV_ATTR_FLAG_RNDV)) {
-    if (bytes > 0) std::memcpy(receive->destination, data, bytes);
+    copy_bytes(receive->destination, data, bytes);
     finish(receive, Status());
     return UCS_OK;
   }
@@ -143,7 +144,7 @@ ucs_status_t UcxTransport::on_reply(std::span<const std::byte> header, void* dat
 
 void UcxTransport::take_from_self(Arrival* arrival, std::span<std::byte> dst) {
   Operation* send = operations_.find(arrival->offer);
-  if (!dst.empty()) std::memcpy(dst.data(), send->source, dst.size());
+  copy_bytes(dst.data(), send->source, dst.size());
   finish(send, Status());
 }
 

@@ -1,10 +1,10 @@
 #include "ucx/ucx_transport.hpp"
 
+#include "base/copy.hpp"
 #include "base/log.hpp"
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <string_view>
 
 #include <poll.h>
@@ -56,10 +56,6 @@ std::vector<std::string> transports_of(ucp_ep_h endpoint) {
     names.emplace_back(line.substr(colon + 1, slash - colon - 1));
   }
   return names;
-}
-
-void copy(std::byte* dst, std::span<const std::byte> src) {
-  if (!src.empty()) std::memcpy(dst, src.data(), src.size());
 }
 
 }  // namespace
@@ -257,8 +253,8 @@ Result<Progress> UcxTransport::send_message(Peer& peer, WireKind kind,
                                             Completion* completion) {
   if (push(peer, kind, prefix, head, body)) return Progress::kDone;
   Operation* operation = operations_.take(Operation::Kind::kSend, peer.index, completion);
-  copy(operation->header, prefix);
-  copy(operation->header + prefix.size(), head);
+  copy_bytes(operation->header, prefix.data(), prefix.size());
+  copy_bytes(operation->header + prefix.size(), head.data(), head.size());
   operation->header_bytes = static_cast<uint32_t>(prefix.size() + head.size());
   return post(operation, kind, body);
 }
@@ -299,7 +295,7 @@ Result<Progress> UcxTransport::send_to_self(std::span<const std::byte> head,
   Arrival* arrival = arrivals_.take();
   arrival->peer = rank_;
   arrival->head_bytes = static_cast<uint32_t>(head.size());
-  copy(arrival->head, head);
+  copy_bytes(arrival->head, head.data(), head.size());
   arrival->body_bytes = body.size();
   to_self_.push_back(arrival);
   if (body.size() <= kSelfCopyLimit) {
@@ -309,7 +305,7 @@ Result<Progress> UcxTransport::send_to_self(std::span<const std::byte> head,
       arrivals_.give(arrival);
       return error(UZIP_ERR_NO_MEMORY, "no memory for a message of %zu bytes to this process itself", body.size());
     }
-    copy(arrival->owned_body.get(), body);
+    copy_bytes(arrival->owned_body.get(), body.data(), body.size());
     return Progress::kDone;
   }
   Operation* operation = operations_.take(Operation::Kind::kSelf, rank_, completion);
