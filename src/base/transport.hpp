@@ -57,6 +57,12 @@ struct TransportInfo {
   int processes_here = 1;      ///< processes of the job on this host; may differ between hosts
 };
 
+/// What becomes of a body where it arrives: a hint for choosing its way.
+enum class BodyUse : uint8_t {
+  kAny,
+  kMoved,  ///< it goes to where it belongs, between buffers that are likely to be in caches
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -72,7 +78,8 @@ class Transport {
   /// unchanged until the operation has completed (kDone, or the Completion). A completed send need not have
   /// been received. Messages of one process to another are announced in the order of sending.
   virtual Result<Progress> send(int peer, std::span<const std::byte> head,
-                                std::span<const std::byte> body, Completion* completion) = 0;
+                                std::span<const std::byte> body, Completion* completion,
+                                BodyUse use) = 0;
 
   /// Takes the body of an announced message into `dst` (dst.size() >= message.body_bytes, checked) and ends
   /// the message's life, also on error.

@@ -416,18 +416,18 @@ void Communicator::on_control(const MessageHead& head, const std::string& text) 
 // ---- Sending ---------------------------------------------------------------------------------------------
 
 Result<Progress> Communicator::send(int peer, MessageIndex index, uint32_t tag, const FrameHeader& frame,
-                                    std::span<const std::byte> body, Completion* completion) {
+                                    std::span<const std::byte> body, Completion* completion, BodyUse use) {
   MessageHead head;
   head.envelope = {0, 0, index.pack(), tag};
   head.frame = frame;
   seal(head);
-  return send(peer, head, body, completion);
+  return send(peer, head, body, completion, use);
 }
 
 Result<Progress> Communicator::send(int peer, MessageHead& head, std::span<const std::byte> body,
-                                    Completion* completion) {
+                                    Completion* completion, BodyUse use) {
   readdress(head, numbers_[static_cast<size_t>(peer)], static_cast<uint32_t>(rank_));
-  return engine_.transport().send(process(peer), bytes_of(head), body, completion);
+  return engine_.transport().send(process(peer), bytes_of(head), body, completion, use);
 }
 
 bool Communicator::take_expected(int peer, MessageHead& head, std::span<std::byte> body) {

@@ -1,15 +1,19 @@
 #include "comm/direct_exchange.hpp"
 
+#include "base/copy.hpp"
 #include "comm/engine.hpp"
 #include "comm/request.hpp"
 
-#include <cstring>
+#include <utility>
 
 namespace uzip {
 namespace {
 
-/// Larger messages are worth a schedule, whose long steps leave time for others.
-constexpr size_t kMostBytes = 16 * 1024;
+/// Larger messages are worth a schedule, whose long steps leave time for others. Where nothing is reduced there are none.
+constexpr size_t kMostReducedBytes = kMostPolledBytes;
+constexpr size_t kMostGatheredBytes = 128 * 1024;
+/// A rank's own elements of this size are copied while the others' are on their way; fewer take no time.
+constexpr size_t kCopiedMeanwhile = 4 * 1024;
 constexpr int kMostRanks = 16;
 
 bool has_one_hop(const Plan& plan) {
@@ -26,13 +30,15 @@ bool has_one_hop(const Plan& plan) {
   }
 }
 
+size_t most_bytes(CallKind kind) { return kind == CallKind::kAllgather ? kMostGatheredBytes : kMostReducedBytes; }
+
 size_t message_bytes(const Plan& plan) { return plan.shape.count * datatype_size(plan.shape.type); }
 
 }  // namespace
 
 bool DirectExchange::suits(const Plan& plan) {
   return has_one_hop(plan) && plan.rounds == 1 && !plan.codec && plan.shape.size > 1 && plan.shape.size <= kMostRanks &&
-         message_bytes(plan) <= kMostBytes;
+         message_bytes(plan) <= most_bytes(plan.shape.kind);
 }
 
 void DirectExchange::reserve(const Plan& plan) {
@@ -58,6 +64,7 @@ void DirectExchange::start() {
   bytes_ = args.count * datatype_size(args.type);
   gathers_ = args.kind == CallKind::kAllgather || args.kind == CallKind::kBarrier;
   scatters_ = args.kind == CallKind::kReduceScatter;
+  copied_ = !gathers_ || args.in_place;
   make_room(ranks_, gathers_ ? 0 : bytes_);
   for (Operand& receive : receives_) receive.arrived = false;
   receives_[rank_].arrived = true;
@@ -71,6 +78,13 @@ void DirectExchange::start() {
     if (*sent == Progress::kPending) ++pending_;
     else if (--missing_ == 0) return finish();
   }
+  if (bytes_ >= kCopiedMeanwhile) copy_own();
+}
+
+/// This rank's elements to their place in the result, once.
+void DirectExchange::copy_own() {
+  if (std::exchange(copied_, true)) return;
+  copy_bytes(place_of(rank_), request_.args().src, bytes_);
 }
 
 const std::byte* DirectExchange::sent_to(size_t rank) const {
@@ -123,7 +137,7 @@ void DirectExchange::on_completion(Completion* self, const Status& status) {
 void DirectExchange::finish() {
   const CollArgs& args = request_.args();
   if (gathers_) {
-    if (!args.in_place && bytes_ > 0) std::memcpy(place_of(rank_), args.src, bytes_);
+    copy_own();
     return request_.on_exchanged();
   }
   for (size_t r = 0; r < ranks_; ++r) sources_[r] = r == rank_ ? sent_to(r) : place_of(r);

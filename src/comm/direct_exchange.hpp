@@ -16,6 +16,9 @@ namespace uzip {
 
 class Request;
 
+/// Messages that Transport::take_expected() is worth being asked for.
+inline constexpr size_t kMostPolledBytes = 16 * 1024;
+
 class DirectExchange {
  public:
   explicit DirectExchange(Request& request) : request_(request) {}
@@ -31,7 +34,8 @@ class DirectExchange {
 
   /// Sends this rank's elements. The result is complete, and Request::on_exchanged() called, when all have come.
   void start();
-  bool active() const { return missing_ > 0; }
+  /// Whether poll() may find something: what is longer comes by other ways.
+  bool expects() const { return missing_ > 0 && bytes_ <= kMostPolledBytes; }
 
   /// Takes what has come already and is just what the call expects, without the way through on_message(). True if
   /// there was something.
@@ -53,6 +57,7 @@ class DirectExchange {
   };
 
   void make_room(size_t ranks, size_t bytes);
+  void copy_own();
   void finish();
   /// What goes to a rank, and where what comes from it belongs; of this rank itself, its own operand.
   const std::byte* sent_to(size_t rank) const;
@@ -67,6 +72,7 @@ class DirectExchange {
   size_t bytes_ = 0;                  ///< of one message
   size_t ranks_ = 0, rank_ = 0;
   bool gathers_ = false;              ///< messages go to their places in the result; there is nothing to reduce
+  bool copied_ = false;               ///< this rank's elements are where they belong
   bool scatters_ = false;             ///< each rank gets another part of the source
   uint32_t missing_ = 0;              ///< operands, and sends, that are not done
   uint32_t pending_ = 0;

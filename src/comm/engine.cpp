@@ -437,7 +437,7 @@ void Engine::end_letter(Letter* letter, bool has_text) {
 
 void Engine::send_control(int process, const MessageHead& head, const std::string& text) {
   Letter* letter = new_letter(head, text.substr(0, kMostControlText), false);
-  const auto sent = transport_->send(process, bytes_of(head), std::as_bytes(std::span(letter->text)), letter);
+  const auto sent = transport_->send(process, bytes_of(head), std::as_bytes(std::span(letter->text)), letter, BodyUse::kAny);
   if (!sent.ok() || *sent == Progress::kDone) end_letter(letter, true);
 }
 

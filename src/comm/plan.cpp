@@ -5,6 +5,13 @@
 #include <algorithm>
 
 namespace uzip {
+namespace {
+
+/// Buffers of this size, those of all ranks of a host, are likely to be in its caches.
+constexpr size_t kMostCachedBytes = size_t{16} << 20;
+
+}  // namespace
+
 Shape Plan::round_shape(uint32_t round) const {
   Shape result;
   round_shape(round, result);
@@ -48,6 +55,12 @@ size_t Plan::block_offset(int rank) const {
 size_t Plan::result_bytes() const {
   const size_t blocks = shape.kind == CallKind::kAllgather ? static_cast<size_t>(shape.size) : 1;
   return shape.count * blocks * datatype_size(shape.type);
+}
+
+BodyUse Plan::body_use() const {
+  const bool per_rank = !point_to_point() && !of_vectors() && shape.counts.empty();
+  const size_t bytes = shape.count * datatype_size(shape.type) * static_cast<size_t>(per_rank ? shape.size : 1);
+  return !codec && !is_reduction(shape.kind) && bytes <= kMostCachedBytes ? BodyUse::kMoved : BodyUse::kAny;
 }
 
 uint16_t Plan::compute_digest() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "algos/algorithm.hpp"
+#include "base/transport.hpp"
 #include "comm/coll_args.hpp"
 #include "comm/neighbor_exchange.hpp"
 
@@ -65,6 +66,8 @@ class Plan {
   size_t block_offset(int rank) const;
   /// Bytes that the call leaves at this rank: all of them; of a reduce-scatter and the v forms, at most these.
   size_t result_bytes() const;
+  /// What becomes of the elements that a message has.
+  BodyUse body_use() const;
   /// Digest for comparing plans between ranks; to be set by whoever made the plan.
   uint16_t digest = 0;
   uint16_t compute_digest() const;

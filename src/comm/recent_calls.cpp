@@ -16,7 +16,14 @@ bool is_plain(const uzip_coll_args_t& user) {
          (!user.info || user.info->struct_size == sizeof *user.info);
 }
 
-bool is_in_place(const uzip_coll_args_t& user) { return user.src == UZIP_IN_PLACE || user.src == user.dst; }
+/// Whether it is in place in the way of `kept`, which is.
+bool is_in_place(const uzip_coll_args_t& user, const CollArgs& kept) {
+  return user.src == UZIP_IN_PLACE || user.src == static_cast<const std::byte*>(user.dst) + (kept.src - kept.dst);
+}
+
+bool is_apart(const uzip_coll_args_t& user, const CollArgs& kept) {
+  return user.src != UZIP_IN_PLACE && !overlap(user.src, kept.src_bytes, user.dst, kept.dst_bytes);
+}
 
 bool are_buffers(const uzip_coll_args_t& user) {
   return user.src && user.dst && user.dst != UZIP_IN_PLACE;
@@ -25,8 +32,9 @@ bool are_buffers(const uzip_coll_args_t& user) {
 }  // namespace
 
 void RecentCalls::keep(const uzip_coll_args_t& user, const CollArgs& args, const std::shared_ptr<PreparedPlan>& plan) {
-  // In place only where that is one buffer instead of two, and not a part of it.
-  const bool simple = args.kind == CallKind::kAllreduce || !(args.in_place || args.result_moves || is_in_place(user));
+  // In place only where the whole result is in one buffer.
+  const bool gathers = args.kind == CallKind::kAllreduce || args.kind == CallKind::kAllgather;
+  const bool simple = gathers || !(args.in_place || args.result_moves);
   if (!plan->direct || args.kind == CallKind::kBarrier || !is_plain(user) || !simple || args.user_op || args.device >= 0 ||
       args.stream || find(user))
     return;
@@ -40,9 +48,7 @@ const RecentCalls::Call* RecentCalls::find(const uzip_coll_args_t& user) const {
     if (!call.plan || call.user.count != user.count || call.user.coll != user.coll || call.user.dtype != user.dtype ||
         call.user.op != user.op)
       continue;
-    if (is_in_place(user) != call.args.in_place) continue;
-    if (!call.args.in_place && overlap(user.src, call.args.src_bytes, user.dst, call.args.dst_bytes)) continue;
-    return &call;
+    if (call.args.in_place ? is_in_place(user, call.args) : is_apart(user, call.args)) return &call;
   }
   return nullptr;
 }
@@ -50,7 +56,7 @@ const RecentCalls::Call* RecentCalls::find(const uzip_coll_args_t& user) const {
 CollArgs RecentCalls::with_buffers_of(const uzip_coll_args_t& user, const Call& call) {
   CollArgs args = call.args;
   args.dst = static_cast<std::byte*>(user.dst);
-  args.src = call.args.in_place ? args.dst : static_cast<const std::byte*>(user.src);
+  args.src = call.args.in_place ? args.dst + (call.args.src - call.args.dst) : static_cast<const std::byte*>(user.src);
   args.info = user.info;
   return args;
 }

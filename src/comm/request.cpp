@@ -317,7 +317,7 @@ Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, 
     index.kind = MessageKind::kPointToPoint;
     tag = args_.tag;
   }
-  return comm_->send(peer_rank(peer), index, tag, frame, body, completion);
+  return comm_->send(peer_rank(peer), index, tag, frame, body, completion, plan().body_use());
 }
 
 MessageHead Request::sealed_head(MessageIndex index, FrameHeader frame) const {
@@ -333,7 +333,7 @@ Result<Progress> Request::send(int peer, MessageHead& head, size_t elements, std
                                Completion* completion) {
   payload_bytes_ += elements * datatype_size(args_.type);
   wire_bytes_ += sizeof head + body.size();
-  return comm_->send(peer, head, body, completion);
+  return comm_->send(peer, head, body, completion, plan().body_use());
 }
 
 bool Request::take_expected(int peer, MessageHead& head, std::span<std::byte> body) {

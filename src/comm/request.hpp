@@ -118,7 +118,7 @@ class Request {
   void on_round_finished();
   void on_exchanged() { args_.result_moves ? move_result() : finish(); }
   /// Takes what is there and expected; true if anything was. See DirectExchange::poll().
-  bool expects() const { return exchange_.active(); }
+  bool expects() const { return exchange_.expects(); }
   bool poll() { return exchange_.poll(); }
   void on_drained();
 

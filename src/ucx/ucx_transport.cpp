@@ -16,6 +16,8 @@ namespace {
 // From here on one copy by the receiver is cheaper than UCX's two through shared memory, the answer
 // included.
 constexpr size_t kPeerReadThreshold = size_t{8} << 10;
+// Up to here two copies through the stage are cheaper than a system call, also between caches.
+constexpr size_t kMostStagedMoves = size_t{64} << 10;
 // A message to this process itself is copied, up to this size, so that its send need not wait.
 constexpr size_t kSelfCopyLimit = size_t{8} << 10;
 // Turns of progress in a row that UCX may have to wait while messages come from local queues.
@@ -224,7 +226,7 @@ Result<ucp_ep_h> UcxTransport::endpoint_of(Peer& peer) {
 }
 
 Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
-                                    std::span<const std::byte> body, Completion* completion) {
+                                    std::span<const std::byte> body, Completion* completion, BodyUse use) {
   if (index < 0 || index >= size() || head.size() > kMaxHeadBytes) {
     return error(UZIP_ERR_INTERNAL, "message with a head of %zu bytes to process %d of %d",
                  head.size(), index, size());
@@ -232,7 +234,8 @@ Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
   Peer& peer = peers_[static_cast<size_t>(index)];
   if (peer.failed) return peer.failure;
   if (index == rank_) return send_to_self(head, body, completion);
-  if (peer.sees_stage && body.size() > kQueueBodyBytes)
+  const bool read_once = use == BodyUse::kMoved && peer.offers && body.size() > kMostStagedMoves;
+  if (peer.sees_stage && !read_once && body.size() > kQueueBodyBytes)
     if (const auto sent = send_staged(peer, head, body)) return *sent;
   if (peer.offers && body.size() >= (peer.queue.is_open() ? kQueueBodyBytes + 1 : kPeerReadThreshold)) {
     return send_offer(peer, head, body, completion);

@@ -55,7 +55,7 @@ class UcxTransport final : public Transport {
   const TransportInfo& info() const override { return info_; }
 
   Result<Progress> send(int peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                        Completion* completion) override;
+                        Completion* completion, BodyUse use) override;
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
                            Completion* completion) override;
   void discard(Incoming& message) override;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace uzip {
@@ -36,8 +37,11 @@ TEST(RecentCalls, RepeatedWithOtherBuffersAndWrongOnes) {
       EXPECT_EQ(both, sum);
       ASSERT_TRUE(succeeds(uzip_reduce_scatter(UZIP_IN_PLACE, mine.data(), kCount, UZIP_INT32, UZIP_MAX, comm)));
       EXPECT_EQ(std::vector<int>(mine.begin(), mine.begin() + kCount), share);
-      for (size_t k = 0; k < kCount; ++k) all[static_cast<size_t>(rank) * kCount + k] = rank;
-      ASSERT_TRUE(succeeds(uzip_allgather(UZIP_IN_PLACE, all.data(), kCount, UZIP_INT32, comm)));
+      std::fill(all.begin(), all.end(), -1);
+      int* const own = all.data() + static_cast<size_t>(rank) * kCount;
+      std::fill(own, own + kCount, rank);
+      const void* const in_place = i % 2 ? static_cast<const void*>(own) : UZIP_IN_PLACE;
+      ASSERT_TRUE(succeeds(uzip_allgather(in_place, all.data(), kCount, UZIP_INT32, comm)));
       for (size_t k = 0; k < all.size(); ++k) EXPECT_EQ(all[k], static_cast<int>(k / kCount));
     }
   });

@@ -112,7 +112,7 @@ class LoopbackTransport final : public Transport {
   const TransportInfo& info() const override { return info_; }
 
   Result<Progress> send(int peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                        Completion* completion) override;
+                        Completion* completion, BodyUse) override;
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
                            Completion* completion) override;
   void discard(Incoming& message) override;
@@ -145,7 +145,7 @@ LoopbackTransport::~LoopbackTransport() {
 // ---- Sending and receiving ----
 
 Result<Progress> LoopbackTransport::send(int peer, std::span<const std::byte> head,
-                                         std::span<const std::byte> body, Completion* completion) {
+                                         std::span<const std::byte> body, Completion* completion, BodyUse) {
   Guard guard(core_->mutex);
   if (peer < 0 || peer >= size() || head.size() > kMaxHeadBytes) {
     return error(UZIP_ERR_INTERNAL, "head of %zu bytes to process %d", head.size(), peer);

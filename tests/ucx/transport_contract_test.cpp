@@ -366,9 +366,9 @@ TEST_P(TransportContract, RefusesNonsense) {
   with_ranks(2, [&] {
     const std::string long_head(kMaxHeadBytes + 1, 'x');
     Ticket ticket;
-    EXPECT_FALSE(at(0).send(2, {}, {}, &ticket).ok());
-    EXPECT_FALSE(at(0).send(-1, {}, {}, &ticket).ok());
-    EXPECT_FALSE(at(0).send(1, as_head(long_head), {}, &ticket).ok());
+    EXPECT_FALSE(at(0).send(2, {}, {}, &ticket, BodyUse::kAny).ok());
+    EXPECT_FALSE(at(0).send(-1, {}, {}, &ticket, BodyUse::kAny).ok());
+    EXPECT_FALSE(at(0).send(1, as_head(long_head), {}, &ticket, BodyUse::kAny).ok());
     EXPECT_EQ(ticket.calls, 0);
   });
 }

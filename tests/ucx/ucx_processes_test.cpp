@@ -55,6 +55,33 @@ TEST_P(UcxProcesses, ExchangesAllSizes) {
   EXPECT_EQ(group.wait_for_all(), "");
 }
 
+// A body that was copied to the stage is sent at once; one that the receiver reads is not before it was read.
+TEST(UcxProcessesOfOneHost, ReadWhatIsMovedWhereTheyMay) {
+  struct Case {
+    size_t bytes;
+    BodyUse use;
+    bool peer_read, staged;
+  };
+  constexpr size_t kStaged = 64 << 10;
+  static constexpr Case kCases[] = {{kStaged + 1, BodyUse::kAny, true, true},   {kStaged, BodyUse::kMoved, true, true},
+                                    {kStaged + 1, BodyUse::kMoved, true, false}, {kStaged + 1, BodyUse::kMoved, false, true}};
+  for (const Case& how : kCases) {
+    ProcessGroup group(2);
+    group.start([&how](int rank, const auto& allgather) {
+      Child child({"", "shm", how.peer_read, true}, rank, 2, allgather);
+      CHILD_CHECK(child.ok());
+      const auto body = pattern(how.bytes, static_cast<uint64_t>(rank));
+      Pending sent = start_send(*child.transport, 1 - rank, as_head("x"), body, how.use);
+      CHILD_CHECK(sent.finished() == how.staged);
+      CHILD_CHECK(child.until([&] { return child.count("x") == 1 && child.inbox->all_received() && sent.finished(); }));
+      CHILD_CHECK(child.inbox->messages[0].body == pattern(how.bytes, static_cast<uint64_t>(1 - rank)));
+      CHILD_CHECK(child.leave(2));
+      return 0;
+    });
+    EXPECT_EQ(group.wait_for_all(), "") << how.bytes << (how.peer_read ? " with" : " without") << " peer reads";
+  }
+}
+
 TEST_P(UcxProcesses, EightProcessesOnFewCores) {
   constexpr int kRanks = 8;
   constexpr int kRounds = 20;
