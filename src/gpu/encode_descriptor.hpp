@@ -31,7 +31,7 @@ UZIP_DEVICE void write_descriptor(uint8_t* image, const LevelPlan& plan, unsigne
         static_cast<uint8_t>(lane < symbols ? plan.symbol(lane) : 0);
   if (group_index() == 2 && planes_at + 4 * lane < described_bytes<Format>(plan))
     *reinterpret_cast<uint32_t*>(image + planes_at + 4 * lane) =
-        lane < Format::kLowerPlanes ? kPlaneAsItIs : 0;
+        static_cast<int>(lane) < static_cast<int>(Format::kLowerPlanes) ? kPlaneAsItIs : 0;
   if (thread_index() != 0) return;
   *reinterpret_cast<uint4*>(image) =
       make_uint4(static_cast<uint32_t>(BlockKind::kPlanes), values,
