@@ -22,7 +22,7 @@ struct TuneOptions {
   std::vector<CallKind> kinds;
   size_t largest = size_t{64} << 20;  ///< bytes of a call, see tuned_bytes()
   double seconds = 60;                ///< for all calls together, more or less
-  /// What is coded; at least one. A way counts by the sum of what it takes with each, and is not chosen if it takes clearly
+  /// What is coded; at least one. A way counts by the mean of what it takes with each, and is not chosen if it takes clearly
   /// longer with one of them than sending that as it is.
   std::vector<perf::DataSource> data = {{perf::DataKind::kGauss, ""}, {perf::DataKind::kRandom, ""}};
 };
