@@ -156,18 +156,6 @@ auto with_type(size_t size, Act act) {
   }
 }
 
-/// Adds the bytes value >> down, or with `wraps` rotated within `bits`.
-template <bool kSkipZeros, bool kWraps>
-void count_bytes(const uint64_t* values, size_t count, unsigned down, unsigned bits,
-                 HistogramBuilder& builder) {
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t value = values[i];
-    if (kSkipZeros && value <= 1) continue;
-    const uint64_t byte = kWraps ? value >> down | value << (bits - down) : value >> down;
-    builder.add(static_cast<uint8_t>(byte), i);
-  }
-}
-
 /// Which bytes occurred.
 class ByteSet {
  public:
@@ -267,49 +255,59 @@ void take_sample(const uint8_t* src, const SamplePlaces& places, size_t size, Bl
 void add_differences(size_t size, BlockSample* sample) {
   with_type(size, [=](auto type) {
     for_each_difference<decltype(type)>(
-        *sample, 1, [=](size_t i, uint64_t difference) { sample->differences[i] = difference; });
+        *sample, 1, [=](size_t i, uint64_t difference) { sample->derived[i] = difference; });
   });
+}
+
+size_t add_kept(BlockSample* sample) {
+  size_t kept = 0;
+  for (size_t i = 0; i < sample->count; ++i) {
+    sample->derived[kept] = sample->values[i];
+    kept += sample->values[i] > 1;
+  }
+  return kept;
+}
+
+SampleView view_sample(const uint64_t* values, size_t count) {
+  SampleView view{values, count, 0, ~uint64_t{0}};
+  for (size_t i = 0; i < count; ++i) {
+    view.any |= values[i];
+    view.every &= values[i];
+  }
+  return view;
+}
+
+SampleView rotate_view(const SampleView& view, size_t size, unsigned rotation, uint64_t* room) {
+  if (rotation == 0) return view;
+  const unsigned bits = 8 * static_cast<unsigned>(size);
+  const uint64_t all = ~uint64_t{0} >> (64 - bits);
+  const auto rotated = [=](uint64_t value) {
+    return (value << rotation | value >> (bits - rotation)) & all;
+  };
+  for (size_t i = 0; i < view.count; ++i) room[i] = rotated(view.values[i]);
+  return {room, view.count, rotated(view.any), rotated(view.every)};
 }
 
 uint64_t rough_cost_of_differences(size_t size, const BlockSample& sample) {
   return with_type(size, [&](auto type) { return rough_cost<decltype(type)>(sample); });
 }
 
-void count_plane(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
-                 unsigned rotation, size_t plane, bool skip_zeros, ByteHistogram* histogram) {
-  // Rotated left, byte `plane` holds the bits that stand `rotation` lower; they wrap within the
-  // type.
-  const unsigned bits = 8 * static_cast<unsigned>(size);
-  const unsigned down = (8 * static_cast<unsigned>(plane) + bits - rotation) % bits;
+void count_plane(const SampleView& view, size_t plane, size_t step, ByteHistogram* histogram) {
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(view.values) + plane;
+  const size_t stride = step * sizeof(uint64_t);
+  const size_t count = (view.count + step - 1) / step;
   HistogramBuilder builder;
-  const bool wraps = down + 8 > bits;
-  if (wraps && skip_zeros)
-    count_bytes<true, true>(values.data(), count, down, bits, builder);
-  else if (wraps)
-    count_bytes<false, true>(values.data(), count, down, bits, builder);
-  else if (skip_zeros)
-    count_bytes<true, false>(values.data(), count, down, bits, builder);
-  else
-    count_bytes<false, false>(values.data(), count, down, bits, builder);
+  size_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (size_t k = 0; k < 4; ++k) builder.add(bytes[(i + k) * stride], k);
+  for (; i < count; ++i) builder.add(bytes[i * stride], i);
   builder.finish(histogram);
 }
 
-bool plane_looks_random(const std::array<uint64_t, kMaxSamples>& values, size_t count, size_t size,
-                        unsigned rotation, size_t plane) {
-  if (count < kRandomSamples) return false;
-  const size_t step = count / kRandomSamples;
-  if (rotation == 0)
-    return bytes_look_random(reinterpret_cast<const uint8_t*>(values.data()) + plane,
-                             step * sizeof(uint64_t));
-  const unsigned bits = 8 * static_cast<unsigned>(size);
-  const unsigned down = (8 * static_cast<unsigned>(plane) + bits - rotation) % bits;
-  const unsigned up = (bits - down) % bits;
-  std::array<uint8_t, kRandomSamples> bytes;
-  for (size_t i = 0; i < kRandomSamples; ++i) {
-    const uint64_t value = values[i * step];
-    bytes[i] = static_cast<uint8_t>(value >> down | value << up);
-  }
-  return bytes_look_random(bytes.data(), 1);
+bool plane_looks_random(const SampleView& view, size_t plane) {
+  if (view.count < kRandomSamples) return false;
+  return bytes_look_random(reinterpret_cast<const uint8_t*>(view.values) + plane,
+                           view.count / kRandomSamples * sizeof(uint64_t));
 }
 
 bool bytes_look_random(const uint8_t* bytes, size_t step) {

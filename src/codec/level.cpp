@@ -8,8 +8,8 @@
 #endif
 
 #include <algorithm>
-#include <span>
-#include <utility>
+#include <cstring>
+#include <functional>
 
 namespace uzip {
 namespace {
@@ -20,54 +20,82 @@ T lesser(T a, T b) {
   return b < a ? b : a;
 }
 
-/// Fields by falling count, and the mass of the first i of them, i <= count.
-struct Ranking {
-  std::array<uint8_t, kMaxSymbols> symbols;
-  std::array<uint32_t, kMaxSymbols + 1> mass;
+using Counts = std::array<uint16_t, 256>;
+
+/// Most counts of a sample are small: those below are sorted by place, not by comparison.
+constexpr unsigned kLargeCount = 63;
+
+/// The mass of the i most frequent fields, i <= count.
+struct Masses {
+  std::array<uint32_t, kMaxSymbols + 1> of;
   unsigned count = 0;
 };
 
-/// Sorts fields by falling count. Most counts of a sample are small: by place, not by comparison.
-void sort_by_place(const std::array<uint32_t, 256>& counts, std::span<const uint8_t> fields,
-                   uint8_t* sorted) {
-  constexpr uint32_t kLast = 63;  // and all larger counts
-  std::array<uint16_t, kLast + 1> begin{};
-  for (uint8_t field : fields) ++begin[lesser(counts[field], kLast)];
-  const unsigned large = begin[kLast];
-  uint16_t end = 0;
-  for (unsigned bucket = kLast + 1; bucket-- > 0;)
-    end = static_cast<uint16_t>(end + std::exchange(begin[bucket], end));
-  for (uint8_t field : fields) sorted[begin[lesser(counts[field], kLast)]++] = field;
-  std::sort(sorted, sorted + large, [&](uint8_t a, uint8_t b) {
-    return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
-  });
+/// The counts that are not 0, in the order of their fields; returns how many there are.
+unsigned gather_counts(const Counts& counts, unsigned fields, uint16_t* present) {
+  unsigned found = 0;
+  for (unsigned field = 0; field < fields; field += 4) {
+    uint64_t four;
+    std::memcpy(&four, &counts[field], sizeof four);
+    if (four == 0) continue;  // most are
+    for (unsigned i = field; i < field + 4; ++i) {
+      present[found] = counts[i];
+      found += counts[i] != 0;
+    }
+  }
+  return found;
 }
 
-/// The first `wanted`.
-Ranking rank_fields(const std::array<uint32_t, 256>& counts, unsigned fields, unsigned wanted) {
-  std::array<uint8_t, 256> present;
-  std::array<uint8_t, 256> sorted;
-  std::array<uint32_t, 32> keys;
-  unsigned found = 0;
-  for (unsigned field = 0; field < fields; field += 2) {
-    if ((counts[field] | counts[field + 1]) == 0) continue;  // most are
-    for (unsigned i = field; i < field + 2; ++i)
-      if (counts[i] != 0) present[found++] = static_cast<uint8_t>(i);
+/// Of the first `wanted` fields by falling count; their names don't matter yet.
+Masses masses_of(const Counts& counts, unsigned fields, unsigned wanted) {
+  constexpr unsigned kAtOnce = 4;
+  std::array<uint16_t, 256 + kAtOnce> present;
+  const unsigned found = gather_counts(counts, fields, present.data());
+  // Neighbours are counted in different tables, since equal ones would wait for each other.
+  std::array<std::array<uint16_t, kLargeCount + 1>, 2> buckets{};
+  std::array<uint16_t, 256 + kLargeCount + kAtOnce> sorted;
+  unsigned at = 0;
+  for (unsigned i = 0; i < found; ++i) {
+    const uint16_t count = present[i];
+    ++buckets[i % 2][lesser<unsigned>(count, kLargeCount)];
+    sorted[at] = count;
+    at += count >= kLargeCount;
   }
-  if (found <= keys.size()) {
-    for (unsigned i = 0; i < found; ++i) keys[i] = counts[present[i]] << 8 | (255u - present[i]);
-    std::sort(keys.begin(), keys.begin() + found, std::greater<>());
-    for (unsigned i = 0; i < found; ++i) sorted[i] = static_cast<uint8_t>(255 - (keys[i] & 255));
-  } else {
-    sort_by_place(counts, {present.data(), found}, sorted.data());
+  std::sort(sorted.begin(), sorted.begin() + at, std::greater<>());
+  Masses masses;
+  masses.count = lesser(found, wanted);
+  for (unsigned count = kLargeCount; --count > 0 && at < masses.count;) {
+    const unsigned times = buckets[0][count] + buckets[1][count];
+    // Nearly always a few, so always a few are written.
+    for (unsigned i = 0; i < kAtOnce; ++i) sorted[at + i] = static_cast<uint16_t>(count);
+    for (unsigned i = kAtOnce; i < times; ++i) sorted[at + i] = static_cast<uint16_t>(count);
+    at += times;
+  }
+  masses.of[0] = 0;
+  for (unsigned i = 0; i < masses.count; ++i) masses.of[i + 1] = masses.of[i] + sorted[i];
+  return masses;
+}
+
+/// Fields by falling count.
+struct Ranking {
+  std::array<uint8_t, kMaxSymbols> symbols;
+  unsigned count = 0;
+};
+
+/// The first `wanted` fields.
+Ranking rank_fields(const Counts& counts, unsigned fields, unsigned wanted) {
+  std::array<uint32_t, 256> keys;
+  unsigned found = 0;
+  for (unsigned field = 0; field < fields; ++field) {
+    keys[found] = uint32_t{counts[field]} << 8 | (255u - field);
+    found += counts[field] != 0;
   }
   Ranking ranking;
   ranking.count = lesser(found, wanted);
-  ranking.mass[0] = 0;
-  for (unsigned i = 0; i < ranking.count; ++i) {
-    ranking.symbols[i] = sorted[i];
-    ranking.mass[i + 1] = ranking.mass[i] + counts[sorted[i]];
-  }
+  std::partial_sort(keys.begin(), keys.begin() + ranking.count, keys.begin() + found,
+                    std::greater<>());
+  for (unsigned i = 0; i < ranking.count; ++i)
+    ranking.symbols[i] = static_cast<uint8_t>(255 - (keys[i] & 255));
   return ranking;
 }
 
@@ -88,11 +116,11 @@ void add_neighbours(Ranking& ranking, unsigned fields, unsigned wanted) {
   while (ranking.count < wanted) ranking.symbols[ranking.count++] = ranking.symbols[0];
 }
 
-/// Cheapest widths for fields of this ranking; costs are those of the sample. What is left to code
+/// Cheapest widths for fields of these masses; costs are those of the sample. What is left to code
 /// after some levels depends only on how many symbols these have, so the table has one row for each
 /// number of levels and one entry for each number of symbols. Samples are small: costs fit into 32
 /// bits, of which many are compared at once.
-uint64_t best_widths(const Ranking& ranking, uint32_t total, size_t count, unsigned max_levels,
+uint64_t best_widths(const Masses& masses, uint32_t total, size_t count, unsigned max_levels,
                      std::array<uint8_t, kMaxLevels>* widths) {
   constexpr unsigned kMost = 15;  // symbols of a level
   constexpr auto kUnit = static_cast<int32_t>(kCostUnit);
@@ -101,10 +129,10 @@ uint64_t best_widths(const Ranking& ranking, uint32_t total, size_t count, unsig
   for (unsigned width = 1; width <= 4; ++width)
     described[width] =
         static_cast<int32_t>((32 + 8 * ((1u << width) - 1)) * kCostUnit * total / count);
-  const unsigned known = ranking.count;
+  const unsigned known = masses.count;
   std::array<int32_t, kMaxSymbols + 1> left{};  // a bit of each
   for (unsigned i = 0; i <= known; ++i)
-    left[i] = kUnit * static_cast<int32_t>(total - ranking.mass[i]);
+    left[i] = kUnit * static_cast<int32_t>(total - masses.of[i]);
 
   // Cost of what is left after so many levels with so many symbols; with all symbols that is
   // nothing.
@@ -145,51 +173,45 @@ uint64_t best_widths(const Ranking& ranking, uint32_t total, size_t count, unsig
 class FieldCounts {
  public:
   explicit FieldCounts(const ByteHistogram& histogram) : counts_(histogram.counts) {}
-  const std::array<uint32_t, 256>& at(unsigned shift) {
-    for (; shift_ < shift; ++shift_)
+  const Counts& at(unsigned shift) {
+    for (; shift_ < shift; ++shift_) {
+      const Counts finer = counts_;
       for (unsigned i = 0; i < 128u >> shift_; ++i)
-        counts_[i] = counts_[2 * i] + counts_[2 * i + 1];
+        counts_[i] = static_cast<uint16_t>(finer[2 * i] + finer[2 * i + 1]);
+    }
     return counts_;
   }
 
  private:
-  std::array<uint32_t, 256> counts_;
+  Counts counts_;
   unsigned shift_ = 0;
 };
 
-/// Levels for the fields byte >> shift, of which the sample has `total`; returns their cost in it.
-uint64_t choose_levels(const std::array<uint32_t, 256>& counts, uint32_t total, size_t count,
-                       unsigned max_levels, unsigned shift, SequenceRecord* record) {
-  const unsigned fields = 256u >> shift;
-  Ranking ranking = rank_fields(counts, fields, 15 * max_levels);
-  std::array<uint8_t, kMaxLevels> widths{};
-  const uint64_t cost = best_widths(ranking, total, count, max_levels, &widths);
-  record->shift = static_cast<uint8_t>(shift);
-  record->widths = widths;
-  record->levels = 0;
-  while (record->levels < kMaxLevels && widths[record->levels] != 0) ++record->levels;
+/// Names the fields that record->widths were chosen for.
+void fill_symbols(const ByteHistogram& histogram, SequenceRecord* record) {
+  while (record->levels < kMaxLevels && record->widths[record->levels] != 0) ++record->levels;
+  const unsigned fields = 256u >> record->shift;
   const unsigned wanted = record->symbol_count();
+  Ranking ranking = rank_fields(FieldCounts(histogram).at(record->shift), fields, wanted);
   if (ranking.count < wanted) add_neighbours(ranking, fields, wanted);
   std::copy_n(ranking.symbols.begin(), wanted, record->symbols.begin());
-  return cost;
 }
 
 }  // namespace
 
 void HistogramBuilder::finish(ByteHistogram* histogram) const {
-  const uint32_t* const even = counts_[0].data();
-  const uint32_t* const odd = counts_[1].data();
-  std::array<uint32_t, 256> sums;
+  Counts sums;
   uint32_t total = 0;
-  uint32_t any = 0;
-  uint32_t every = 0xff;
-  for (uint32_t i = 0; i < 256; ++i) {
-    const uint32_t count = even[i] + odd[i];
-    const uint32_t occurs = 0u - static_cast<uint32_t>(count != 0);
+  uint16_t any = 0;
+  uint16_t every = 0xff;
+  for (uint16_t i = 0; i < 256; ++i) {
+    const auto count =
+        static_cast<uint16_t>(counts_[0][i] + counts_[1][i] + counts_[2][i] + counts_[3][i]);
+    const auto occurs = static_cast<uint16_t>(-static_cast<uint16_t>(count != 0));
     sums[i] = count;
     total += count;
-    any |= occurs & i;
-    every &= ~occurs | i;
+    any = static_cast<uint16_t>(any | (occurs & i));
+    every = static_cast<uint16_t>(every & (static_cast<uint16_t>(~occurs) | i));
   }
   histogram->counts = sums;
   histogram->total = total;
@@ -218,14 +240,16 @@ uint64_t choose_record(const ByteHistogram& histogram, size_t count, unsigned ma
     for (unsigned shift = shifts.first; shift <= shifts.last && varying >> shift != 0; ++shift) {
       const unsigned below = (1u << shift) - 1;
       SequenceRecord candidate;
+      candidate.shift = static_cast<uint8_t>(shift);
       candidate.stored = static_cast<uint8_t>(varying & below);
       candidate.value = static_cast<uint8_t>(histogram.all_and & below & ~varying);
+      const Masses masses = masses_of(counts.at(shift), 256u >> shift, 15 * max_levels);
       const uint64_t cost =
           static_cast<uint64_t>(std::popcount(varying & below)) * bit +
-          choose_levels(counts.at(shift), histogram.total, count, max_levels, shift, &candidate);
+          best_widths(masses, histogram.total, count, max_levels, &candidate.widths);
       // Coding a field takes time: a quarter of a bit must be in it. Costs have one minimum,
       // nearly.
-      if (cost + (best.levels == 0 ? bit / 4 : 0) < lowest) {
+      if (cost + (best.widths[0] == 0 ? bit / 4 : 0) < lowest) {
         lowest = cost;
         best = candidate;
       } else if (cost > previous) {
@@ -233,6 +257,7 @@ uint64_t choose_record(const ByteHistogram& histogram, size_t count, unsigned ma
       }
       previous = cost;
     }
+    if (best.widths[0] != 0) fill_symbols(histogram, &best);
   }
   best.place = record->place;
   *record = best;

@@ -9,9 +9,9 @@
 
 namespace uzip {
 
-/// Histogram of the bytes of a sample, with the bits that occur. Counts stay below 2^20.
+/// Histogram of the bytes of a sample of less than 2^16, with the bits that occur.
 struct ByteHistogram {
-  std::array<uint32_t, 256> counts{};
+  std::array<uint16_t, 256> counts{};
   uint32_t total = 0;
   uint8_t all_or = 0;
   uint8_t all_and = 0xff;
@@ -23,11 +23,12 @@ struct ByteHistogram {
 /// each other.
 class HistogramBuilder {
  public:
-  void add(uint8_t byte, size_t index) { ++counts_[index % 2][byte]; }
+  static constexpr size_t kTables = 4;
+  void add(uint8_t byte, size_t index) { ++counts_[index % kTables][byte]; }
   void finish(ByteHistogram* histogram) const;
 
  private:
-  std::array<std::array<uint32_t, 256>, 2> counts_{};
+  std::array<std::array<uint16_t, 256>, kTables> counts_{};
 };
 
 /// Costs are in bits for the whole sequence, times kCostUnit.

@@ -80,7 +80,7 @@ void PlanMemory::remember(const BlockDescriptor& plan, const BlockSample& sample
     expected_.zeros += value <= 1;
     if (value > 1) expected_.bits += bits_[turned(value) >> field_begin_];
     if (plan.delta)
-      expected_.lengths += static_cast<unsigned>(std::bit_width(sample.differences[i]));
+      expected_.lengths += static_cast<unsigned>(std::bit_width(sample.derived[i]));
   }
   expected_.differences = expected_.values;
 }

@@ -3,6 +3,7 @@
 #include "codec/planner.hpp"
 
 #include "codec/block_sample.hpp"
+#include "codec/difference_lengths.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -61,135 +62,183 @@ bool plan_constant(const CodecKernels& kernels, size_t size, const uint8_t* src,
   return true;
 }
 
-/// One way to see a block: the values or the differences, all or without zeros.
-struct View {
-  const std::array<uint64_t, kMaxSamples>* values;
-  size_t samples;
-  unsigned rotation;
-  bool skip_zeros;
-  size_t count;  ///< values of the block that go into the planes
-};
-
-/// Plans all planes and returns their cost. *low_gain is what codes save in planes below the top one.
-uint64_t plan_planes(const LevTraits& traits, const Effort& effort, const View& view,
-                     BlockDescriptor* plan, uint64_t* low_gain = nullptr) {
-  uint64_t cost = 0;
-  uint64_t gain = 0;
-  for (size_t p = traits.size; p-- > 0;) {
-    const bool is_top = p == traits.size - 1;
-    if (!is_top && !view.skip_zeros &&
-        plane_looks_random(*view.values, view.samples, traits.size, view.rotation, p)) {
-      plan->planes[p] = SequenceRecord{};
-      plan->planes[p].stored = 0xff;
-      cost += 8 * kCostUnit * view.count;
-      continue;
-    }
-    ByteHistogram histogram;
-    count_plane(*view.values, view.samples, traits.size, view.rotation, p, view.skip_zeros,
-                &histogram);
-    ShiftRange shifts{0, effort.shifts - 1, false};
-    if (is_top && traits.top_shift > 0) shifts = {traits.top_shift, traits.top_shift, true};
-    const uint64_t here =
-        choose_record(histogram, view.count, effort.levels, shifts, &plan->planes[p]);
-    cost += here;
-    const auto varying = static_cast<uint64_t>(std::popcount(histogram.varying()));
-    if (!is_top) gain += varying * kCostUnit * view.count - here;
+/// Plans the planes of one view of a block, of which it has `count` values. Costs are in bits times
+/// kCostUnit.
+class PlanesPlanner {
+ public:
+  PlanesPlanner(const LevTraits& traits, const Effort& effort, const SampleView& view,
+                unsigned rotation, size_t count, BlockDescriptor* plan)
+      : traits_(traits), effort_(effort), view_(view), count_(count), plan_(*plan) {
+    plan->rotation = static_cast<uint8_t>(rotation);
   }
-  if (low_gain != nullptr) *low_gain = gain;
-  plan->rotation = static_cast<uint8_t>(view.rotation);
-  return cost;
-}
+
+  void plan_all() {
+    for (size_t p = traits_.size; p-- > 0;)
+      if (is_top(p) || !store(p)) plan_plane(p);
+  }
+  /// The same in two steps. First what takes little time, and estimates of the other planes below the
+  /// top one.
+  void begin() {
+    plan_plane(traits_.size - 1);
+    for (size_t p = traits_.size - 1; p-- > 0;) {
+      open_[p] = !store(p);
+      if (!open_[p]) continue;
+      ByteHistogram histogram;
+      count_plane(view_, p, std::max<size_t>(1, view_.count / kRandomSamples), &histogram);
+      SequenceRecord record;
+      costs_[p] = std::min(costs_[p], choose_record(histogram, count_, 1, {0, 0, false}, &record));
+    }
+  }
+  void finish() {
+    for (size_t p = 0; p + 1 < traits_.size; ++p)
+      if (open_[p]) plan_plane(p);
+  }
+  uint64_t cost() const {
+    uint64_t sum = 0;
+    for (uint64_t cost : costs_) sum += cost;
+    return sum;
+  }
+  /// What codes save in planes below the top one.
+  uint64_t low_gain() const {
+    uint64_t gain = 0;
+    for (size_t p = 0; p + 1 < traits_.size; ++p) {
+      const auto varying = static_cast<uint8_t>(view_.varying() >> (8 * p));
+      gain += static_cast<uint64_t>(std::popcount(varying)) * kCostUnit * count_ - costs_[p];
+    }
+    return gain;
+  }
+
+ private:
+  bool is_top(size_t p) const { return p == traits_.size - 1; }
+  /// Stores the bits that vary; true when there is nothing better.
+  bool store(size_t p) {
+    const auto varying = static_cast<uint8_t>(view_.varying() >> (8 * p));
+    SequenceRecord& record = plan_.planes[p];
+    record = SequenceRecord{};
+    record.stored = varying;
+    record.value = static_cast<uint8_t>(view_.every >> (8 * p) & ~uint64_t{varying});
+    const auto bits = static_cast<unsigned>(std::popcount(varying));
+    costs_[p] = bits * kCostUnit * count_;
+    return bits < 2 || (bits == 8 && plane_looks_random(view_, p));
+  }
+  void plan_plane(size_t p) {
+    ShiftRange shifts{0, effort_.shifts - 1, false};
+    if (is_top(p) && traits_.top_shift > 0) shifts = {traits_.top_shift, traits_.top_shift, true};
+    ByteHistogram histogram;
+    count_plane(view_, p, 1, &histogram);
+    costs_[p] = choose_record(histogram, count_, effort_.levels, shifts, &plan_.planes[p]);
+  }
+
+  const LevTraits& traits_;
+  const Effort& effort_;
+  SampleView view_;
+  size_t count_;
+  BlockDescriptor& plan_;
+  std::array<uint64_t, kMaxTypeSize> costs_{};
+  std::array<bool, kMaxTypeSize> open_{};
+};
 
 /// The rotation of values as they are. An exponent of more than 8 bits shares its low ones with the mantissa; if its
 /// highest bits never change they go to the other end, and the others have a plane of their own.
-unsigned value_rotation(const LevTraits& traits, const BlockSample& sample, bool skip_zeros) {
+unsigned value_rotation(const LevTraits& traits, const SampleView& view) {
   if (traits.wide_exponent == 0) return 0;
-  uint64_t any = 0;
-  uint64_t every = ~uint64_t{0};
-  for (size_t i = 0; i < sample.count; ++i) {
-    const uint64_t value = sample.values[i];
-    if (skip_zeros && value <= 1) continue;
-    any |= value;
-    every &= value;
-  }
-  const uint64_t varying = any & ~every;
-  return varying >> (8 * traits.size - traits.wide_exponent) == 0 ? traits.wide_exponent : 0;
+  const bool fixed = view.varying() >> (8 * traits.size - traits.wide_exponent) == 0;
+  return fixed ? traits.wide_exponent : 0;
 }
 
-/// Plans the planes without zeros, if these are many. Returns the cost, bitmaps included.
-uint64_t plan_without_zeros(const LevTraits& traits, const Effort& effort,
-                            const BlockSample& sample, size_t count, BlockDescriptor* plan) {
-  if (sample.zeros == sample.count || sample.zeros * 5 < sample.count) return UINT64_MAX;
+/// Plans the planes without zeros. Returns the cost, bitmaps included.
+uint64_t plan_without_zeros(const LevTraits& traits, const Effort& effort, BlockSample& sample,
+                            size_t count, BlockDescriptor* plan) {
   const size_t kept = std::max<size_t>(1, count * (sample.count - sample.zeros) / sample.count);
   plan->zeros = true;
   const bool both_signs = sample.minus_zeros > 0 && sample.minus_zeros < sample.zeros;
   const uint64_t bitmaps = (count + (both_signs ? count - kept : 0)) * kCostUnit;
-  const unsigned rotation = value_rotation(traits, sample, true);
-  return bitmaps +
-         plan_planes(traits, effort, {&sample.values, sample.count, rotation, true, kept}, plan);
+  const size_t samples = add_kept(&sample);
+  const SampleView view = view_sample(sample.derived.data(), samples);
+  const unsigned rotation = value_rotation(traits, view);
+  PlanesPlanner planes(traits, effort,
+                       rotate_view(view, traits.size, rotation, sample.rotated.data()), rotation,
+                       kept, plan);
+  planes.plan_all();
+  return bitmaps + planes.cost();
 }
 
-/// Plans differences, if they are small. Returns the cost.
+/// Plans differences, in the best of a few rotations. Returns the cost.
 uint64_t plan_differences(const LevTraits& traits, const Effort& effort, BlockSample& sample,
-                          size_t count, uint64_t to_beat, BlockDescriptor* plan) {
-  // A first look, so that little time is lost where they are long.
+                          unsigned rotation, size_t count, BlockDescriptor* plan) {
+  plan->delta = true;
+  const SampleView view = view_sample(sample.derived.data(), sample.count);
+  PlanesPlanner planes(traits, effort,
+                       rotate_view(view, traits.size, rotation, sample.rotated.data()), rotation,
+                       count, plan);
+  planes.plan_all();
+  return planes.cost();
+}
+
+/// What differences will take in the best of a few rotations, about; UINT64_MAX when that is far more
+/// than `to_beat`.
+uint64_t estimate_differences(const LevTraits& traits, BlockSample& sample, size_t count,
+                              uint64_t to_beat, unsigned* rotation) {
   static_assert(kCostUnit == 16);
+  // A first look, so that little time is lost where they are long.
   if (rough_cost_of_differences(traits.size, sample) * count > to_beat + to_beat / 64)
     return UINT64_MAX;
   add_differences(traits.size, &sample);
-  // Below its highest bit a difference is random; where that bit is can be coded like anything
-  // else.
-  HistogramBuilder lengths;
-  uint64_t below = 0;
-  for (size_t i = 0; i < sample.count; ++i) {
-    const auto bits = static_cast<unsigned>(std::bit_width(sample.differences[i]));
-    lengths.add(static_cast<uint8_t>(bits), i);
-    below += bits - (bits > 0);
-  }
-  const uint64_t least = below * count / sample.count * kCostUnit;
-  if (least + count * kCostUnit >= to_beat) return UINT64_MAX;
-  ByteHistogram histogram;
-  lengths.finish(&histogram);
-  SequenceRecord record;
-  if (least + choose_record(histogram, count, kMaxLevels, {0, 0, false}, &record) >= to_beat)
-    return UINT64_MAX;
-  plan->delta = true;
-  // Which bits share a byte matters; a rough plan tells the rotations apart.
-  const Effort rough{effort.samples, 1, 1, true, 0};
+  DifferenceLengths lengths(traits.size);
+  lengths.count(sample.derived.data(), sample.count);
   uint64_t lowest = UINT64_MAX;
-  unsigned best = 0;
-  for (unsigned rotation : {0u, 3u, 5u}) {
-    BlockDescriptor trial = *plan;
-    const uint64_t cost = plan_planes(
-        traits, rough, {&sample.differences, sample.count, rotation, false, count}, &trial);
+  for (unsigned candidate : {0u, 3u, 5u}) {
+    const uint64_t cost = lengths.cost(candidate, count);
     if (cost >= lowest) continue;
     lowest = cost;
-    best = rotation;
+    *rotation = candidate;
   }
-  return plan_planes(traits, effort, {&sample.differences, sample.count, best, false, count}, plan);
+  return lowest;
+}
+
+/// Keeps the other plan when it saves more than a share of the cost; returns the cost of what it keeps.
+uint64_t keep_better(uint64_t cost, uint64_t share, const BlockDescriptor& other,
+                     uint64_t other_cost, BlockDescriptor* plan) {
+  if (other_cost + other_cost / share >= cost) return cost;
+  *plan = other;
+  return other_cost;
 }
 
 /// Plans the planes of a block that is not constant; returns the cost in bits times kCostUnit.
-/// `top` is the histogram of the values' top plane.
 uint64_t plan_values(const LevTraits& traits, const Effort& effort, BlockSample& sample,
                      size_t count, BlockDescriptor* plan) {
+  // Many zeros of many bits are better taken out, whatever the others are.
+  const bool some_zeros = sample.zeros < sample.count && sample.zeros * 5 >= sample.count;
+  if (some_zeros && traits.size > 2 && sample.zeros * 4 >= sample.count)
+    return plan_without_zeros(traits, effort, sample, count, plan);
   const BlockDescriptor empty = *plan;
-  const unsigned rotation = value_rotation(traits, sample, false);
-  uint64_t low_gain = 0;
-  uint64_t cost = plan_planes(
-      traits, effort, {&sample.values, sample.count, rotation, false, count}, plan, &low_gain);
-  auto consider = [&](uint64_t other_cost, const BlockDescriptor& other) {
-    if (other_cost == UINT64_MAX || other_cost + other_cost / 64 >= cost) return;
-    cost = other_cost;
-    *plan = other;
-  };
+  const SampleView view = view_sample(sample.values.data(), sample.count);
+  const unsigned rotation = value_rotation(traits, view);
+  PlanesPlanner planes(traits, effort,
+                       rotate_view(view, traits.size, rotation, sample.rotated.data()), rotation,
+                       count, plan);
   BlockDescriptor other = empty;
-  consider(plan_without_zeros(traits, effort, sample, count, &other), other);
-  if (plan->zeros || !effort.differences || traits.top_shift > 0) return cost;
-  other = empty;
+  if (some_zeros || !effort.differences || traits.top_shift > 0) {
+    planes.plan_all();
+    if (!some_zeros) return planes.cost();
+    const uint64_t other_cost = plan_without_zeros(traits, effort, sample, count, &other);
+    return keep_better(planes.cost(), 64, other, other_cost, plan);
+  }
+  planes.begin();
   // What low bits gain is in the differences, too, but not in the first looks at them.
-  consider(plan_differences(traits, effort, sample, count, cost + low_gain, &other), other);
-  return cost;
+  const uint64_t to_beat = planes.cost() + planes.low_gain();
+  unsigned other_rotation = 0;
+  const uint64_t estimate = estimate_differences(traits, sample, count, to_beat, &other_rotation);
+  if (estimate < planes.cost() && estimate + estimate / 16 < planes.cost()) {
+    *plan = empty;
+    return plan_differences(traits, effort, sample, other_rotation, count, plan);
+  }
+  planes.finish();
+  if (estimate >= to_beat) return planes.cost();
+  const uint64_t other_cost =
+      plan_differences(traits, effort, sample, other_rotation, count, &other);
+  // They take twice the time.
+  return keep_better(planes.cost(), 32, other, other_cost, plan);
 }
 
 }  // namespace
