@@ -243,7 +243,8 @@ SamplePlaces sample_places(size_t count, size_t wanted) {
   wanted = std::min(wanted, kMaxSamples);
   if (count <= wanted) return {1, count, count};
   const size_t runs = std::max<size_t>(1, wanted / kRun);
-  return {runs, kRun, (count - kRun) / std::max<size_t>(1, runs - 1)};
+  // Odd, or else the rows of an array could be met at the same place every time.
+  return {runs, kRun, ((count - kRun) / std::max<size_t>(1, runs - 1) - 1) | 1};
 }
 
 void take_sample(const uint8_t* src, const SamplePlaces& places, size_t size, BlockSample* sample) {

@@ -73,22 +73,39 @@ void PlanMemory::remember(const BlockDescriptor& plan, const BlockSample& sample
     if (plan.planes[p].stored == 0xff) varying_ |= uint64_t{0xff} << (8 * p);
   price_fields(top);
   expected_ = Signs{};
-  const size_t step = std::max<size_t>(1, sample.count / 256);
+  // An odd step: it meets every place of a run, of which the first may be the start of a row.
+  const size_t step = sample.count / 256 | 1;
   for (size_t i = 0; i < sample.count; i += step) {
     const uint64_t value = sample.values[i];
     ++expected_.values;
     expected_.zeros += value <= 1;
     if (value > 1) expected_.bits += bits_[turned(value) >> field_begin_];
-    if (plan.delta)
-      expected_.lengths += static_cast<unsigned>(std::bit_width(sample.derived[i]));
   }
-  expected_.differences = expected_.values;
+  if (plan.delta) expect_lengths(sample);
+}
+
+/// A few differences are much shorter or longer, such as those at the ends of rows. They change little
+/// about a plan, and are in some samples and not in others.
+unsigned PlanMemory::near_usual(unsigned length) const {
+  constexpr unsigned kNear = 4;
+  return std::min(std::max(length + kNear, usual_length_), usual_length_ + 2 * kNear);
+}
+
+void PlanMemory::expect_lengths(const BlockSample& sample) {
+  const auto length = [&](size_t i) {
+    return static_cast<unsigned>(std::bit_width(sample.derived[i]));
+  };
+  uint64_t sum = 0;
+  for (size_t i = 0; i < sample.count; ++i) sum += length(i);
+  usual_length_ = static_cast<unsigned>(sum / sample.count);
+  for (size_t i = 0; i < sample.count; ++i) expected_.lengths += near_usual(length(i));
+  expected_.differences = sample.count;
 }
 
 template <class T>
-PlanMemory::Signs PlanMemory::look(const uint8_t* src, size_t step) const {
+PlanMemory::Signs PlanMemory::look(const uint8_t* src, size_t runs, size_t step) const {
   Signs seen;
-  for (size_t run = 0; run < kRuns; ++run, src += step * sizeof(T)) {
+  for (size_t run = 0; run < runs; ++run, src += step * sizeof(T)) {
     T previous = 0;
     for (size_t i = 0; i < kLength; ++i) {
       const T value = rotated<T>(src + i * sizeof(T));
@@ -98,12 +115,12 @@ PlanMemory::Signs PlanMemory::look(const uint8_t* src, size_t step) const {
       seen.every &= zero ? ~uint64_t{0} : bits;
       seen.zeros += zero;
       seen.bits += zero ? 0 : bits_[bits >> field_begin_];
-      if (i > 0) seen.lengths += length_of_difference(value, previous);
+      if (i > 0) seen.lengths += near_usual(length_of_difference(value, previous));
       previous = value;
     }
   }
-  seen.values = kRuns * kLength;
-  seen.differences = kRuns * (kLength - 1);
+  seen.values = runs * kLength;
+  seen.differences = runs * (kLength - 1);
   return seen;
 }
 
@@ -135,11 +152,13 @@ bool PlanMemory::fits(const Signs& seen) const {
 bool PlanMemory::recall(const uint8_t* src, size_t count, const SamplePlaces& places,
                         BlockDescriptor* plan) {
   if (uses_ == 0 || places.runs < kRuns) return false;
-  const size_t step = places.runs / kRuns * places.stride;
-  const Signs seen = type_size_ == 1   ? look<uint8_t>(src, step)
-                     : type_size_ == 2 ? look<uint16_t>(src, step)
-                     : type_size_ == 4 ? look<uint32_t>(src, step)
-                                       : look<uint64_t>(src, step);
+  // Differences of neighbours are much alike: it takes more runs to know them.
+  const size_t runs = plan_.delta ? places.runs : kRuns;
+  const size_t step = places.runs / runs * places.stride;
+  const Signs seen = type_size_ == 1   ? look<uint8_t>(src, runs, step)
+                     : type_size_ == 2 ? look<uint16_t>(src, runs, step)
+                     : type_size_ == 4 ? look<uint32_t>(src, runs, step)
+                                       : look<uint64_t>(src, runs, step);
   if (!fits(seen)) {
     uses_ = 0;
     return false;

@@ -30,13 +30,15 @@ class PlanMemory {
     size_t values = 0;
     size_t zeros = 0;      ///< of either sign
     uint64_t bits = 0;     ///< of the top fields of the others (no matter of a plan of differences)
-    uint64_t lengths = 0;  ///< significant bits of differences
+    uint64_t lengths = 0;  ///< significant bits of differences, see near_usual()
     size_t differences = 0;
   };
 
   uint64_t turned(uint64_t value) const;
+  unsigned near_usual(unsigned length) const;
+  void expect_lengths(const BlockSample& sample);
   template <class T>
-  Signs look(const uint8_t* src, size_t step) const;
+  Signs look(const uint8_t* src, size_t runs, size_t step) const;
   bool fits(const Signs& seen) const;
   void price_fields(const SequenceRecord& top);
 
@@ -46,6 +48,7 @@ class PlanMemory {
   unsigned rotation_ = 0;            ///< of values that are no differences, beyond that of samples
   unsigned field_begin_ = 0;         ///< lowest bit of the top field, of values so rotated
   uint64_t varying_ = 0;             ///< bits of a value that the plan expects to vary
+  unsigned usual_length_ = 0;        ///< of differences
   std::array<uint8_t, 256> bits_{};  ///< that the code of each top field takes
   Signs expected_;
 };

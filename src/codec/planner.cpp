@@ -373,7 +373,7 @@ void Planner::prefetch(const uint8_t* src, const SamplePlaces& places) const {
   for (size_t run = 0; run < places.runs; ++run) {
     const uint8_t* here = src + run * places.stride * traits_.size;
     __builtin_prefetch(here);
-    if (traits_.size > 2) __builtin_prefetch(here + 64);
+    if (traits_.size > 1) __builtin_prefetch(here + 64);
   }
 }
 
