@@ -125,13 +125,17 @@ void BlockEncoder::plan_bits(const uint8_t* bytes, size_t count, SequenceRecord*
   record->place = kStoredInCoded | kFieldsInCoded;
 }
 
+void BlockEncoder::plan_zero_bits() {
+  plan_bits(scratch_.kept_bits, block_.kept_bits_bytes(), &block_.kept_bits);
+  if (block_.has_signs()) plan_bits(scratch_.sign_bits, block_.sign_bits_bytes(), &block_.sign_bits);
+  planner_.memory().amend_bits(block_);
+}
+
 void BlockEncoder::prepare_values(const uint8_t* src, size_t count) {
   values_ = src;
   if (block_.zeros) {
     block_.zeros = remove_zeros(count);
-    if (block_.zeros) plan_bits(scratch_.kept_bits, block_.kept_bits_bytes(), &block_.kept_bits);
-    if (block_.has_signs())
-      plan_bits(scratch_.sign_bits, block_.sign_bits_bytes(), &block_.sign_bits);
+    if (block_.zeros && !planner_.memory().recall_bits(&block_)) plan_zero_bits();
   }
   rotation_ = block_.rotation + (block_.delta ? 0u : 1u);
 }
@@ -184,6 +188,7 @@ void BlockEncoder::refine(size_t plane) {
   const unsigned vary = all_or & ~all_and & below;
   if (!record.has_fields() && (vary & ~record.stored) != 0) {
     plan_sequence(scratch_.planes[plane], count, level_, all_or, all_and, &record);
+    planner_.memory().amend_plane(plane, record);
     return;
   }
   record.stored = static_cast<uint8_t>(vary);

@@ -46,6 +46,7 @@ class BlockEncoder {
   bool write_fused(uint8_t* plain, uint8_t* coded, PartSizes* sizes);
   size_t write_constant(const uint8_t* src, uint8_t* coded);
   void plan_bits(const uint8_t* bytes, size_t count, SequenceRecord* record);
+  void plan_zero_bits();
   void prepare_values(const uint8_t* src, size_t count);
   bool remove_zeros(size_t count);
   void split_planes(const std::array<uint8_t*, kMaxTypeSize>& planes);

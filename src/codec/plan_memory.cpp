@@ -28,12 +28,23 @@ unsigned length_of_difference(T value, T previous) {
       std::bit_width(static_cast<T>(static_cast<T>(difference << 1) ^ sign)));
 }
 
-/// True when a * share is near b * other_share: within three sixteenths, or the slack. Of the bits of
-/// 64 fields that is two standard deviations: a narrower one threw away every sixth plan by chance.
-bool near(uint64_t a, uint64_t share, uint64_t b, uint64_t other_share, uint64_t slack) {
+/// True when a * share is near b * other_share: within so many sixteenths, or the slack.
+bool near(uint64_t a, uint64_t share, uint64_t b, uint64_t other_share, uint64_t sixteenths,
+          uint64_t slack) {
   const uint64_t left = a * share * 16;
   const uint64_t right = b * other_share;
-  return left <= right * 19 + 2 * slack && left + 2 * slack >= right * 13;
+  return left <= right * (16 + sixteenths) + 2 * slack &&
+         left + 2 * slack >= right * (16 - sixteenths);
+}
+
+/// Whatever the bytes are, the record can hold them.
+bool holds_anything(const SequenceRecord& record) {
+  return record.has_fields() ? record.stored == (1u << record.shift) - 1 : record.stored == 0xff;
+}
+
+constexpr uint64_t kWhole = 64;  ///< shares are parts of it
+uint64_t kept_share(const BlockDescriptor& block) {
+  return (kWhole * block.kept + block.values / 2) / block.values;
 }
 
 }  // namespace
@@ -64,6 +75,7 @@ void PlanMemory::remember(const BlockDescriptor& plan, const BlockSample& sample
                           unsigned uses) {
   const SequenceRecord& top = plan.planes[type_size - 1];
   plan_ = plan;
+  has_bits_ = false;
   type_size_ = type_size;
   uses_ = uses;
   rotation_ = plan.delta ? 0 : plan.rotation;
@@ -145,15 +157,19 @@ bool PlanMemory::fits(const Signs& seen) const {
   if (kept < kLength) return plan_.zeros;
   // Bits that look constant in too few values may be chance.
   if (kept >= 32 && (seen.any & ~seen.every & varying_) != varying_) return false;
-  return near(seen.bits, expected_.values - expected_.zeros, expected_.bits, kept,
+  // Two standard deviations of the bits of 64 fields, or of 16: a narrower one threw away every sixth
+  // plan by chance.
+  const uint64_t sixteenths = kept < 48 ? 6 : 3;
+  return near(seen.bits, expected_.values - expected_.zeros, expected_.bits, kept, sixteenths,
               8 * (expected_.values - expected_.zeros));
 }
 
 bool PlanMemory::recall(const uint8_t* src, size_t count, const SamplePlaces& places,
                         BlockDescriptor* plan) {
   if (uses_ == 0 || places.runs < kRuns) return false;
-  // Differences of neighbours are much alike: it takes more runs to know them.
-  const size_t runs = plan_.delta ? places.runs : kRuns;
+  // Differences of neighbours are much alike, and of many zeros' neighbours there are few: it takes
+  // more runs to know them.
+  const size_t runs = plan_.delta || plan_.zeros ? places.runs : kRuns;
   const size_t step = places.runs / runs * places.stride;
   const Signs seen = type_size_ == 1   ? look<uint8_t>(src, runs, step)
                      : type_size_ == 2 ? look<uint16_t>(src, runs, step)
@@ -167,6 +183,27 @@ bool PlanMemory::recall(const uint8_t* src, size_t count, const SamplePlaces& pl
   *plan = plan_;
   plan->values = plan->kept = static_cast<uint32_t>(count);
   if (plan->delta) plan->base = rotated_value(src, type_size_);
+  return true;
+}
+
+void PlanMemory::amend_plane(size_t plane, const SequenceRecord& record) {
+  if (holds_anything(record)) plan_.planes[plane] = record;
+}
+
+void PlanMemory::amend_bits(const BlockDescriptor& block) {
+  has_bits_ = holds_anything(block.kept_bits) && (!block.has_signs() || holds_anything(block.sign_bits));
+  kept_share_ = kept_share(block);
+  plan_.zero_sign = block.zero_sign;
+  plan_.kept_bits = block.kept_bits;
+  plan_.sign_bits = block.sign_bits;
+}
+
+bool PlanMemory::recall_bits(BlockDescriptor* block) const {
+  if (!has_bits_ || plan_.zero_sign != block->zero_sign) return false;
+  const uint64_t share = kept_share(*block);
+  if (share > kept_share_ + 1 || share + 1 < kept_share_) return false;
+  block->kept_bits = plan_.kept_bits;
+  block->sign_bits = plan_.sign_bits;
   return true;
 }
 

@@ -16,11 +16,19 @@ class PlanMemory {
   /// Keeps a plan of planes, made from `sample`, for the next `uses` blocks.
   void remember(const BlockDescriptor& plan, const BlockSample& sample, size_t type_size,
                 unsigned uses);
-  void forget() { uses_ = 0; }
 
   /// Fills in *plan and returns true when the plan fits the block of `count` values, whose full
   /// sample would be taken at `places`.
   bool recall(const uint8_t* src, size_t count, const SamplePlaces& places, BlockDescriptor* plan);
+
+  /// Keeps what the last block that was planned needed instead of the plan's record of a plane: the
+  /// sample had missed some of it, and would again. Not a record that relies on constant bits.
+  void amend_plane(size_t plane, const SequenceRecord& record);
+  /// Keeps the records of the bits of a block's zeros for plans that are recalled.
+  void amend_bits(const BlockDescriptor& block);
+  /// Fills in the records of the bits of a block whose zeros are out already; false: they are unknown,
+  /// or of a block with another share of zeros.
+  bool recall_bits(BlockDescriptor* block) const;
 
  private:
   /// What some values say about a plan.
@@ -43,6 +51,8 @@ class PlanMemory {
   void price_fields(const SequenceRecord& top);
 
   BlockDescriptor plan_;
+  bool has_bits_ = false;  ///< the plan has records for the bits of zeros, ...
+  uint64_t kept_share_ = 0;  ///< ... made for this share of values that stay
   size_t type_size_ = 0;
   unsigned uses_ = 0;
   unsigned rotation_ = 0;            ///< of values that are no differences, beyond that of samples

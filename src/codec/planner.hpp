@@ -42,6 +42,9 @@ class Planner {
   void plan(const CodecKernels& kernels, const uint8_t* src, size_t count, size_t after,
             BlockDescriptor* plan);
 
+  /// What encoding the block that was planned last has found out, for those that follow.
+  PlanMemory& memory() { return memory_; }
+
  private:
   bool probe(const uint8_t* src, size_t count, bool whole);
   bool probe_narrow_runs(const uint8_t* src, size_t count, size_t block);
