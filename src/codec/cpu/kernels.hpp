@@ -59,9 +59,11 @@ struct Output {
 };
 /// How far kernels ask ahead for what they read and write in memory. Hardware prefetchers stop at pages and lag behind a
 /// loop with many instructions a line. Lines go to the second cache from far ahead, since the first can wait for few at a
-/// time, and what is read goes to the first from near ahead.
+/// time, and what is read goes to the first from near ahead. So does what is written: stores leave in their order, and those
+/// to several outputs in turns would wait for one line after another.
 inline constexpr size_t kFarAhead = 8192;
 inline constexpr size_t kNearAhead = 2048;
+inline constexpr size_t kWriteAhead = 1024;
 
 /// Kernels that do in registers what split, pack_bits and encode_level do one after another, and
 /// the inverse, for values rotated left by one. Index 0 for 1-byte values, 1 for 2-byte values;

@@ -27,6 +27,10 @@ using Bytes = __m512i;
   _mm_prefetch(src + kFarAhead, _MM_HINT_T1);
   _mm_prefetch(src + kNearAhead, _MM_HINT_T0);
 }
+/// Asks for a line that will be written.
+[[gnu::always_inline]] inline void prepare_ahead(const uint8_t* dst) {
+  __builtin_prefetch(dst + kWriteAhead, 1, 3);
+}
 [[gnu::always_inline]] inline Bytes load_some(const uint8_t* src, __mmask64 bytes) {
   return _mm512_maskz_loadu_epi8(bytes, src);
 }
@@ -90,6 +94,7 @@ class StoreSink {
   explicit StoreSink(const Output& output) : dst_(output.values), ahead_(output.ahead) {}
   [[gnu::always_inline]] void put(Bytes v) {
     __builtin_prefetch(ahead_, 1, 2);
+    prepare_ahead(dst_);
     store(dst_, v);
     dst_ += 64;
     ahead_ += 64;

@@ -189,8 +189,11 @@ void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* con
     }
     to_planes(v);
 #pragma GCC unroll 8
-    for (size_t p = 0; p < kSize; ++p)
-      if (planes[p] != nullptr) store(planes[p] + at, v[p]);
+    for (size_t p = 0; p < kSize; ++p) {
+      if (planes[p] == nullptr) continue;
+      prepare_ahead(planes[p] + at);
+      store(planes[p] + at, v[p]);
+    }
   }
   if (at == count) return;
   const size_t rest = (count - at) * kSize;

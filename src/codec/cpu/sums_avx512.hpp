@@ -28,6 +28,7 @@ class SumSink {
         at_(output.sum_begin) {}
   [[gnu::always_inline]] void put(Bytes v) {
     __builtin_prefetch(dst_ + kFarAhead, 1, 2);
+    prepare_ahead(dst_);
     Step step;
     step.first(words(first_));
     for (size_t s = 1; s < before_; ++s) step.next(words(sources_[s]));

@@ -82,6 +82,9 @@ template <class Values, unsigned W, unsigned kShift, class Lookup>
   };
   for (; count >= 64; count -= 64) {
     for (size_t i = 0; i < Values::kSize; ++i) fetch_ahead(src + 64 * i);
+    if constexpr (Values::kSize > 1) prepare_ahead(other);
+    if constexpr (kShift > 0) prepare_ahead(low_words);
+    prepare_ahead(level.words);
     group(64);
   }
   if (count > 0) group(count);
