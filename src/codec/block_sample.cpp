@@ -45,6 +45,11 @@ class SampleTaker {
     *values_++ = value;
   }
   void take_run(const uint8_t* src) {
+    // Few processors compare words of eight bytes in vectors without a detour.
+    if constexpr (sizeof(T) == 8) {
+      for (size_t i = 0; i < kRun; ++i) take_one(src + i * sizeof(T));
+      return;
+    }
     std::array<T, kRun> run;
     for (size_t i = 0; i < kRun; i += kLanes) {
       const auto bits = load<Lanes>(src + i * sizeof(T));

@@ -96,8 +96,8 @@ void PlanMemory::remember(const BlockDescriptor& plan, const BlockSample& sample
   if (plan.delta) expect_lengths(sample);
 }
 
-/// A few differences are much shorter or longer, such as those at the ends of rows. They change little
-/// about a plan, and are in some samples and not in others.
+/// A few differences are much shorter or longer, such as those at the ends of rows. They change
+/// little about a plan, and are in some samples and not in others.
 unsigned PlanMemory::near_usual(unsigned length) const {
   constexpr unsigned kNear = 4;
   return std::min(std::max(length + kNear, usual_length_), usual_length_ + 2 * kNear);
@@ -115,10 +115,22 @@ void PlanMemory::expect_lengths(const BlockSample& sample) {
 }
 
 template <class T>
+PlanMemory::Signs PlanMemory::look_at_differences(const uint8_t* src, size_t runs,
+                                                  size_t step) const {
+  Signs seen;
+  for (size_t run = 0; run < runs; ++run, src += step * sizeof(T))
+    for (size_t i = 1; i < kLength; ++i)
+      seen.lengths += near_usual(length_of_difference(rotated<T>(src + i * sizeof(T)),
+                                                      rotated<T>(src + (i - 1) * sizeof(T))));
+  seen.differences = runs * (kLength - 1);
+  return seen;
+}
+
+template <class T>
 PlanMemory::Signs PlanMemory::look(const uint8_t* src, size_t runs, size_t step) const {
+  if (plan_.delta) return look_at_differences<T>(src, runs, step);
   Signs seen;
   for (size_t run = 0; run < runs; ++run, src += step * sizeof(T)) {
-    T previous = 0;
     for (size_t i = 0; i < kLength; ++i) {
       const T value = rotated<T>(src + i * sizeof(T));
       const bool zero = value <= 1;
@@ -127,12 +139,9 @@ PlanMemory::Signs PlanMemory::look(const uint8_t* src, size_t runs, size_t step)
       seen.every &= zero ? ~uint64_t{0} : bits;
       seen.zeros += zero;
       seen.bits += zero ? 0 : bits_[bits >> field_begin_];
-      if (i > 0) seen.lengths += near_usual(length_of_difference(value, previous));
-      previous = value;
     }
   }
   seen.values = runs * kLength;
-  seen.differences = runs * (kLength - 1);
   return seen;
 }
 
@@ -157,8 +166,8 @@ bool PlanMemory::fits(const Signs& seen) const {
   if (kept < kLength) return plan_.zeros;
   // Bits that look constant in too few values may be chance.
   if (kept >= 32 && (seen.any & ~seen.every & varying_) != varying_) return false;
-  // Two standard deviations of the bits of 64 fields, or of 16: a narrower one threw away every sixth
-  // plan by chance.
+  // Two standard deviations of the bits of 64 fields, or of 16: a narrower one threw away every
+  // sixth plan by chance.
   const uint64_t sixteenths = kept < 48 ? 6 : 3;
   return near(seen.bits, expected_.values - expected_.zeros, expected_.bits, kept, sixteenths,
               8 * (expected_.values - expected_.zeros));
@@ -167,8 +176,8 @@ bool PlanMemory::fits(const Signs& seen) const {
 bool PlanMemory::recall(const uint8_t* src, size_t count, const SamplePlaces& places,
                         BlockDescriptor* plan) {
   if (uses_ == 0 || places.runs < kRuns) return false;
-  // Differences of neighbours are much alike, and of many zeros' neighbours there are few: it takes
-  // more runs to know them.
+  // Differences of neighbours are much alike, and among many zeros there are few other values: it
+  // takes more runs to know them.
   const size_t runs = plan_.delta || plan_.zeros ? places.runs : kRuns;
   const size_t step = places.runs / runs * places.stride;
   const Signs seen = type_size_ == 1   ? look<uint8_t>(src, runs, step)
@@ -191,7 +200,8 @@ void PlanMemory::amend_plane(size_t plane, const SequenceRecord& record) {
 }
 
 void PlanMemory::amend_bits(const BlockDescriptor& block) {
-  has_bits_ = holds_anything(block.kept_bits) && (!block.has_signs() || holds_anything(block.sign_bits));
+  has_bits_ =
+      holds_anything(block.kept_bits) && (!block.has_signs() || holds_anything(block.sign_bits));
   kept_share_ = kept_share(block);
   plan_.zero_sign = block.zero_sign;
   plan_.kept_bits = block.kept_bits;

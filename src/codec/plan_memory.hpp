@@ -26,8 +26,8 @@ class PlanMemory {
   void amend_plane(size_t plane, const SequenceRecord& record);
   /// Keeps the records of the bits of a block's zeros for plans that are recalled.
   void amend_bits(const BlockDescriptor& block);
-  /// Fills in the records of the bits of a block whose zeros are out already; false: they are unknown,
-  /// or of a block with another share of zeros.
+  /// Fills in the records of the bits of a block whose zeros are out already; false: they are
+  /// unknown, or of a block with another share of zeros.
   bool recall_bits(BlockDescriptor* block) const;
 
  private:
@@ -46,12 +46,14 @@ class PlanMemory {
   unsigned near_usual(unsigned length) const;
   void expect_lengths(const BlockSample& sample);
   template <class T>
+  Signs look_at_differences(const uint8_t* src, size_t runs, size_t step) const;
+  template <class T>
   Signs look(const uint8_t* src, size_t runs, size_t step) const;
   bool fits(const Signs& seen) const;
   void price_fields(const SequenceRecord& top);
 
   BlockDescriptor plan_;
-  bool has_bits_ = false;  ///< the plan has records for the bits of zeros, ...
+  bool has_bits_ = false;    ///< the plan has records for the bits of zeros, ...
   uint64_t kept_share_ = 0;  ///< ... made for this share of values that stay
   size_t type_size_ = 0;
   unsigned uses_ = 0;

@@ -76,8 +76,8 @@ class PlanesPlanner {
     for (size_t p = traits_.size; p-- > 0;)
       if (is_top(p) || !store(p)) plan_plane(p);
   }
-  /// The same in two steps. First what takes little time, and estimates of the other planes below the
-  /// top one.
+  /// The same in two steps. First what takes little time, and estimates of the other planes below
+  /// the top one.
   void begin() {
     plan_plane(traits_.size - 1);
     for (size_t p = traits_.size - 1; p-- > 0;) {
@@ -175,14 +175,18 @@ uint64_t plan_differences(const LevTraits& traits, const Effort& effort, BlockSa
   return planes.cost();
 }
 
-/// What differences will take in the best of a few rotations, about; UINT64_MAX when that is far more
-/// than `to_beat`.
+/// Differences take twice the time: more than this share of the cost must be in them.
+constexpr uint64_t kShareOfDifferences = 32;
+
+/// What differences will take in the best of a few rotations, about; UINT64_MAX when that is more
+/// than `to_beat`. `one_sign`: all values have the same, which differences don't store.
 uint64_t estimate_differences(const LevTraits& traits, BlockSample& sample, size_t count,
-                              uint64_t to_beat, unsigned* rotation) {
+                              bool one_sign, uint64_t to_beat, unsigned* rotation) {
   static_assert(kCostUnit == 16);
   // A first look, so that little time is lost where they are long.
-  if (rough_cost_of_differences(traits.size, sample) * count > to_beat + to_beat / 64)
-    return UINT64_MAX;
+  const uint64_t sign = one_sign ? kCostUnit : 0;
+  const uint64_t rough = rough_cost_of_differences(traits.size, sample);
+  if (rough * count > to_beat - to_beat / kShareOfDifferences + sign * count) return UINT64_MAX;
   add_differences(traits.size, &sample);
   DifferenceLengths lengths(traits.size);
   lengths.count(sample.derived.data(), sample.count);
@@ -196,7 +200,8 @@ uint64_t estimate_differences(const LevTraits& traits, BlockSample& sample, size
   return lowest;
 }
 
-/// Keeps the other plan when it saves more than a share of the cost; returns the cost of what it keeps.
+/// Keeps the other plan when it saves more than a share of the cost; returns the cost of what it
+/// keeps.
 uint64_t keep_better(uint64_t cost, uint64_t share, const BlockDescriptor& other,
                      uint64_t other_cost, BlockDescriptor* plan) {
   if (other_cost + other_cost / share >= cost) return cost;
@@ -228,7 +233,9 @@ uint64_t plan_values(const LevTraits& traits, const Effort& effort, BlockSample&
   // What low bits gain is in the differences, too, but not in the first looks at them.
   const uint64_t to_beat = planes.cost() + planes.low_gain();
   unsigned other_rotation = 0;
-  const uint64_t estimate = estimate_differences(traits, sample, count, to_beat, &other_rotation);
+  const bool one_sign = (view.varying() & 1) == 0;
+  const uint64_t estimate =
+      estimate_differences(traits, sample, count, one_sign, to_beat, &other_rotation);
   if (estimate < planes.cost() && estimate + estimate / 16 < planes.cost()) {
     *plan = empty;
     return plan_differences(traits, effort, sample, other_rotation, count, plan);
@@ -237,8 +244,7 @@ uint64_t plan_values(const LevTraits& traits, const Effort& effort, BlockSample&
   if (estimate >= to_beat) return planes.cost();
   const uint64_t other_cost =
       plan_differences(traits, effort, sample, other_rotation, count, &other);
-  // They take twice the time.
-  return keep_better(planes.cost(), 32, other, other_cost, plan);
+  return keep_better(planes.cost(), kShareOfDifferences, other, other_cost, plan);
 }
 
 }  // namespace
