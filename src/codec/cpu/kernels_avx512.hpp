@@ -75,18 +75,67 @@ template <unsigned W>
   return static_cast<size_t>(_mm_popcnt_u64(word));
 }
 
-/// Indices of bytes in two vectors, the second one's from 64 on: byte i of the result is byte_at(i).
-struct PairOrder {
-  alignas(64) uint8_t index[64];
+/// 64 values of kSize bytes between kSize vectors of values and the vectors of their planes. The values of vector i are
+/// rotated by i bytes: byte p of them stands at place p - i (modulo kSize). Byte p of vector i and byte p + 1 of vector
+/// i + 1 then have the same place, and vectors are exchanged for a part of the places, that is by blends, until each has
+/// one plane, whose bytes a single shuffle puts in order.
+template <size_t kSize>
+class Places {
+  static constexpr size_t kValues = 64 / kSize;  ///< in a vector
+  struct Orders {
+    alignas(64) uint8_t to_plane[kSize][64];
+    alignas(64) uint8_t from_plane[kSize][64];
+  };
+  static constexpr Orders make_orders() {
+    Orders orders{};
+    for (size_t p = 0; p < kSize; ++p) {
+      for (size_t value = 0; value < 64; ++value) {
+        const size_t at = value % kValues * kSize + (p + kSize - value / kValues) % kSize;
+        orders.to_plane[p][value] = static_cast<uint8_t>(at);
+        orders.from_plane[p][at] = static_cast<uint8_t>(value);
+      }
+    }
+    return orders;
+  }
+  static constexpr Orders kOrders = make_orders();
 
-  template <class ByteAt>
-  constexpr explicit PairOrder(ByteAt byte_at) : index{} {
-    for (size_t i = 0; i < 64; ++i) index[i] = static_cast<uint8_t>(byte_at(i));
+  /// The places whose number has the bit of `step`.
+  static constexpr __mmask64 moving_places(size_t step) {
+    __mmask64 places = 0;
+    for (size_t at = 0; at < 64; ++at)
+      if ((at % kSize & step) != 0) places |= __mmask64{1} << at;
+    return places;
+  }
+  /// What stands at place q goes q vectors up, or down.
+  template <bool kUp, size_t kStep = 1>
+  [[gnu::always_inline]] static void exchange(Bytes (&v)[kSize]) {
+    if constexpr (kStep < kSize) {
+      constexpr __mmask64 kMoving = moving_places(kStep);
+      Bytes from[kSize];
+#pragma GCC unroll 8
+      for (size_t i = 0; i < kSize; ++i) from[i] = v[i];
+#pragma GCC unroll 8
+      for (size_t i = 0; i < kSize; ++i)
+        v[i] = _mm512_mask_blend_epi8(kMoving, from[i],
+                                      from[(kUp ? i + kSize - kStep : i + kStep) % kSize]);
+      exchange<kUp, 2 * kStep>(v);
+    }
+  }
+
+ public:
+  [[gnu::always_inline]] static void to_planes(Bytes (&v)[kSize]) {
+    exchange<true>(v);
+#pragma GCC unroll 8
+    for (size_t p = 0; p < kSize; ++p)
+      v[p] = _mm512_permutexvar_epi8(_mm512_load_si512(kOrders.to_plane[p]), v[p]);
+  }
+  [[gnu::always_inline]] static void to_values(Bytes (&v)[kSize]) {
+#pragma GCC unroll 8
+    for (size_t p = 0; p < kSize; ++p)
+      v[p] = _mm512_permutexvar_epi8(_mm512_load_si512(kOrders.from_plane[p]), v[p]);
+    exchange<false>(v);
   }
 };
-[[gnu::always_inline]] inline Bytes load(const PairOrder& order) {
-  return _mm512_load_si512(order.index);
-}
 
 /// Where vectors go one after another: to memory, as usual,
 class StoreSink {

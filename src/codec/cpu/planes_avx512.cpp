@@ -1,5 +1,5 @@
-// AVX-512: values to byte planes and back, 64 values at a time. The shuffles are what limits these
-// loops (one a cycle), so bytes are moved in as few of them as there are known ways.
+// AVX-512: values to byte planes and back, 64 values at a time. Shuffles run on fewer ports than
+// anything else, so there is one for each plane; see Places.
 #include "codec/cpu/kernels.hpp"
 #include "codec/cpu/kernels_avx512.hpp"
 #include "codec/cpu/levels_avx512.hpp"
@@ -15,145 +15,6 @@ Bytes rotation_matrix(unsigned rotation) {
   for (unsigned i = 0; i < 8; ++i) matrix |= uint64_t{1} << ((i - rotation) & 7) << (8 * (7 - i));
   return _mm512_set1_epi64(static_cast<int64_t>(matrix));
 }
-
-/// From 64 values in kSize vectors to kSize planes of 64 bytes.
-template <size_t kSize>
-struct ToPlanes;
-/// The inverse. Bytes of two planes are joined in an order that lets unpacking do the rest.
-template <size_t kSize>
-struct ToValues;
-
-template <>
-struct ToPlanes<2> {
-  static constexpr PairOrder kLow{[](size_t i) { return 2 * i; }};
-  Bytes low = load(kLow);
-  static constexpr PairOrder kHigh{[](size_t i) { return 2 * i + 1; }};
-  Bytes high = load(kHigh);
-  [[gnu::always_inline]] void operator()(Bytes (&v)[2]) const {
-    const Bytes plane = _mm512_permutex2var_epi8(v[0], low, v[1]);
-    v[1] = _mm512_permutex2var_epi8(v[0], high, v[1]);
-    v[0] = plane;
-  }
-};
-template <>
-struct ToValues<2> {
-  static constexpr PairOrder kFirst{[](size_t i) { return i / 2 + i % 2 * 64; }};
-  Bytes first = load(kFirst);
-  static constexpr PairOrder kSecond{[](size_t i) { return 32 + i / 2 + i % 2 * 64; }};
-  Bytes second = load(kSecond);
-  [[gnu::always_inline]] void operator()(Bytes (&v)[2]) const {
-    const Bytes values = _mm512_permutex2var_epi8(v[0], first, v[1]);
-    v[1] = _mm512_permutex2var_epi8(v[0], second, v[1]);
-    v[0] = values;
-  }
-};
-
-template <>
-struct ToPlanes<4> {
-  // Half a vector of one plane, then half of the next; for the second pair of vectors the other way round, so that a
-  // blend joins them.
-  static constexpr PairOrder kLow{[](size_t i) { return 4 * (i % 32) + i / 32; }};
-  Bytes low = load(kLow);
-  static constexpr PairOrder kHigh{[](size_t i) { return 4 * (i % 32) + i / 32 + 2; }};
-  Bytes high = load(kHigh);
-  static constexpr PairOrder kLowTurned{[](size_t i) { return 4 * (i % 32) + 1 - i / 32; }};
-  Bytes low_turned = load(kLowTurned);
-  static constexpr PairOrder kHighTurned{[](size_t i) { return 4 * (i % 32) + 3 - i / 32; }};
-  Bytes high_turned = load(kHighTurned);
-  [[gnu::always_inline]] void operator()(Bytes (&v)[4]) const {
-    const Bytes a = _mm512_permutex2var_epi8(v[0], low, v[1]);
-    const Bytes b = _mm512_permutex2var_epi8(v[0], high, v[1]);
-    const Bytes c = _mm512_permutex2var_epi8(v[2], low_turned, v[3]);
-    const Bytes d = _mm512_permutex2var_epi8(v[2], high_turned, v[3]);
-    v[0] = _mm512_mask_blend_epi64(0xf0, a, c);
-    v[1] = turn(_mm512_mask_blend_epi64(0xf0, c, a));
-    v[2] = _mm512_mask_blend_epi64(0xf0, b, d);
-    v[3] = turn(_mm512_mask_blend_epi64(0xf0, d, b));
-  }
-  [[gnu::always_inline]] static Bytes turn(Bytes v) { return _mm512_shuffle_i64x2(v, v, 0x4e); }
-};
-
-/// Of which of 32 values byte i of two joined planes is: the second half of each lane goes 16 values farther.
-constexpr size_t joined_value_4(size_t i) { return i / 16 * 4 + i % 8 / 2 + i % 16 / 8 * 16; }
-template <>
-struct ToValues<4> {
-  static constexpr PairOrder kFirst{[](size_t i) { return joined_value_4(i) + i % 2 * 64; }};
-  Bytes first = load(kFirst);
-  static constexpr PairOrder kSecond{[](size_t i) { return 32 + joined_value_4(i) + i % 2 * 64; }};
-  Bytes second = load(kSecond);
-  [[gnu::always_inline]] void operator()(Bytes (&v)[4]) const {
-    const Bytes a = _mm512_permutex2var_epi8(v[0], first, v[1]);
-    const Bytes b = _mm512_permutex2var_epi8(v[2], first, v[3]);
-    const Bytes c = _mm512_permutex2var_epi8(v[0], second, v[1]);
-    const Bytes d = _mm512_permutex2var_epi8(v[2], second, v[3]);
-    v[0] = _mm512_unpacklo_epi16(a, b);
-    v[1] = _mm512_unpackhi_epi16(a, b);
-    v[2] = _mm512_unpacklo_epi16(c, d);
-    v[3] = _mm512_unpackhi_epi16(c, d);
-  }
-};
-
-template <>
-struct ToPlanes<8> {
-  // Of two vectors, their eight values of each of four planes.
-  static constexpr PairOrder kLow{[](size_t i) { return i / 16 + i % 8 * 8 + i % 16 / 8 * 64; }};
-  Bytes low = load(kLow);
-  static constexpr PairOrder kHigh{[](size_t i) { return i / 16 + i % 8 * 8 + i % 16 / 8 * 64 + 4; }};
-  Bytes high = load(kHigh);
-  Bytes even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
-  Bytes odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-  [[gnu::always_inline]] void operator()(Bytes (&v)[8]) const {
-    Bytes lanes[8];  // four planes of 16 values each
-#pragma GCC unroll 8
-    for (size_t i = 0; i < 4; ++i) {
-      lanes[i] = _mm512_permutex2var_epi8(v[2 * i], low, v[2 * i + 1]);
-      lanes[4 + i] = _mm512_permutex2var_epi8(v[2 * i], high, v[2 * i + 1]);
-    }
-#pragma GCC unroll 8
-    for (size_t half = 0; half < 2; ++half) {
-      const Bytes* const four = lanes + 4 * half;
-      const Bytes a = _mm512_permutex2var_epi64(four[0], even, four[1]);  // 32 values of planes 0 and 2
-      const Bytes b = _mm512_permutex2var_epi64(four[0], odd, four[1]);   // of 1 and 3
-      const Bytes c = _mm512_permutex2var_epi64(four[2], even, four[3]);
-      const Bytes d = _mm512_permutex2var_epi64(four[2], odd, four[3]);
-      v[4 * half] = _mm512_shuffle_i64x2(a, c, 0x44);
-      v[4 * half + 1] = _mm512_shuffle_i64x2(b, d, 0x44);
-      v[4 * half + 2] = _mm512_shuffle_i64x2(a, c, 0xee);
-      v[4 * half + 3] = _mm512_shuffle_i64x2(b, d, 0xee);
-    }
-  }
-};
-/// The same for eight planes, which are unpacked twice.
-constexpr size_t joined_value_8(size_t i) {
-  return i / 16 * 2 + i % 4 / 2 + i % 8 / 4 * 8 + i % 16 / 8 * 16;
-}
-template <>
-struct ToValues<8> {
-  static constexpr PairOrder kFirst{[](size_t i) { return joined_value_8(i) + i % 2 * 64; }};
-  Bytes first = load(kFirst);
-  static constexpr PairOrder kSecond{[](size_t i) { return 32 + joined_value_8(i) + i % 2 * 64; }};
-  Bytes second = load(kSecond);
-  [[gnu::always_inline]] void operator()(Bytes (&v)[8]) const {
-    Bytes pairs[8];
-#pragma GCC unroll 8
-    for (size_t i = 0; i < 4; ++i) {
-      pairs[i] = _mm512_permutex2var_epi8(v[2 * i], first, v[2 * i + 1]);
-      pairs[4 + i] = _mm512_permutex2var_epi8(v[2 * i], second, v[2 * i + 1]);
-    }
-#pragma GCC unroll 8
-    for (size_t half = 0; half < 2; ++half) {
-      const Bytes* const p = pairs + 4 * half;
-      const Bytes a = _mm512_unpacklo_epi16(p[0], p[1]);
-      const Bytes b = _mm512_unpacklo_epi16(p[2], p[3]);
-      const Bytes c = _mm512_unpackhi_epi16(p[0], p[1]);
-      const Bytes d = _mm512_unpackhi_epi16(p[2], p[3]);
-      v[4 * half] = _mm512_unpacklo_epi32(a, b);
-      v[4 * half + 1] = _mm512_unpackhi_epi32(a, b);
-      v[4 * half + 2] = _mm512_unpacklo_epi32(c, d);
-      v[4 * half + 3] = _mm512_unpackhi_epi32(c, d);
-    }
-  }
-};
 
 template <size_t kSize>
 [[gnu::always_inline]] inline Bytes rotate_left(Bytes v, Bytes by) {
@@ -174,10 +35,24 @@ Bytes broadcast(unsigned value) {
   return _mm512_set1_epi64(value);
 }
 
+/// What the values of each vector are rotated by, so that their bytes stand as Places wants them.
+template <size_t kSize>
+class Rotations {
+ public:
+  explicit Rotations(unsigned rotation) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < kSize; ++i)
+      by_[i] = broadcast<kSize>(static_cast<unsigned>(rotation + 8 * (kSize - i)) % (8 * kSize));
+  }
+  [[gnu::always_inline]] Bytes operator[](size_t i) const { return by_[i]; }
+
+ private:
+  Bytes by_[kSize];
+};
+
 template <size_t kSize>
 void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
-  const ToPlanes<kSize> to_planes;
-  const Bytes by = broadcast<kSize>(rotation % (8 * kSize));
+  const Rotations<kSize> by(rotation);
   const size_t whole = count & ~size_t{63};
   Bytes v[kSize];
   size_t at = 0;
@@ -185,9 +60,9 @@ void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* con
 #pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
       fetch_ahead(src + 64 * i);
-      v[i] = rotate_left<kSize>(load(src + 64 * i), by);
+      v[i] = rotate_left<kSize>(load(src + 64 * i), by[i]);
     }
-    to_planes(v);
+    Places<kSize>::to_planes(v);
 #pragma GCC unroll 8
     for (size_t p = 0; p < kSize; ++p) {
       if (planes[p] == nullptr) continue;
@@ -199,8 +74,8 @@ void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* con
   const size_t rest = (count - at) * kSize;
 #pragma GCC unroll 8
   for (size_t i = 0; i < kSize; ++i)
-    v[i] = rotate_left<kSize>(load_some(src + 64 * i, part_mask(rest, i)), by);
-  to_planes(v);
+    v[i] = rotate_left<kSize>(load_some(src + 64 * i, part_mask(rest, i)), by[i]);
+  Places<kSize>::to_planes(v);
 #pragma GCC unroll 8
   for (size_t p = 0; p < kSize; ++p)
     if (planes[p] != nullptr) store_some(planes[p] + at, low_bits(count - at), v[p]);
@@ -297,29 +172,28 @@ class PlaneOfLevel : public AnyLevelDecoder {
 template <size_t kSize, class Sink, class Top>
 [[gnu::always_inline]] inline void merge_to(const uint8_t* const* planes, Top& top, size_t count,
                                             unsigned rotation, const Output& output) {
-  const ToValues<kSize> to_values;
   Sink sink(output);
-  const Bytes by = broadcast<kSize>(rotation % (8 * kSize));
+  const Rotations<kSize> by(rotation);
   Bytes v[kSize];
   size_t at = 0;
   for (; at + 64 <= count; at += 64) {
     v[kSize - 1] = top.next();
 #pragma GCC unroll 8
     for (size_t p = 0; p < kSize - 1; ++p) v[p] = load(planes[p] + at);
-    to_values(v);
+    Places<kSize>::to_values(v);
 #pragma GCC unroll 8
-    for (size_t i = 0; i < kSize; ++i) sink.put(rotate_right<kSize>(v[i], by));
+    for (size_t i = 0; i < kSize; ++i) sink.put(rotate_right<kSize>(v[i], by[i]));
   }
   uint8_t* const dst = sink.finish();
   if (at == count) return;
   v[kSize - 1] = top.last(low_bits(count - at));
 #pragma GCC unroll 8
   for (size_t p = 0; p < kSize - 1; ++p) v[p] = load_some(planes[p] + at, low_bits(count - at));
-  to_values(v);
+  Places<kSize>::to_values(v);
   const size_t rest = (count - at) * kSize;
 #pragma GCC unroll 8
   for (size_t i = 0; i < kSize; ++i)
-    store_some(dst + 64 * i, part_mask(rest, i), rotate_right<kSize>(v[i], by));
+    store_some(dst + 64 * i, part_mask(rest, i), rotate_right<kSize>(v[i], by[i]));
 }
 
 template <size_t kSize, class SumOfThem, class Top>

@@ -23,41 +23,29 @@ struct Values1 {
   }
 };
 
-/// 64 values of two bytes: the top plane, and the other one as it is. The bytes of the second vector change places while
-/// they are rotated, so that blends leave each plane in a vector of its own, for one shuffle with one source.
+/// 64 values of two bytes: the top plane, and the other one as it is.
 struct Values2 {
   static constexpr size_t kSize = 2;
-  static constexpr PairOrder kLowers{[](size_t i) { return i % 32 * 2 + i / 32; }};
-  static constexpr PairOrder kUppers{[](size_t i) { return i % 32 * 2 + 1 - i / 32; }};
-  static constexpr PairOrder kFromLowers{[](size_t i) { return i / 2 + i % 2 * 32; }};
-  static constexpr PairOrder kFromUppers{[](size_t i) { return i / 2 + (1 - i % 2) * 32; }};
 
-  /// Bytes of the even places of `even`, and those of the odd places of `odd`.
-  [[gnu::always_inline]] static Bytes join_places(Bytes even, Bytes odd) {
-    return _mm512_ternarylogic_epi64(_mm512_set1_epi16(0xff), even, odd, 0xca);
-  }
   [[gnu::always_inline]] Bytes read(const uint8_t* src, size_t count, uint8_t* other) const {
     const bool whole = count == 64;
     const Bytes v0 = whole ? load(src) : load_some(src, part_mask(2 * count, 0));
     const Bytes v1 = whole ? load(src + 64) : load_some(src + 64, part_mask(2 * count, 1));
-    const Bytes a = _mm512_shldi_epi16(v0, v0, 1);
-    const Bytes b = _mm512_shldi_epi16(v1, v1, 9);
-    const Bytes lower = _mm512_permutexvar_epi8(load(kLowers), join_places(a, b));
+    Bytes v[2] = {_mm512_shldi_epi16(v0, v0, 1), _mm512_shldi_epi16(v1, v1, 1 + 8)};
+    Places<2>::to_planes(v);
     if (whole)
-      store(other, lower);
+      store(other, v[0]);
     else
-      store_some(other, low_bits(count), lower);
-    return _mm512_permutexvar_epi8(load(kUppers), join_places(b, a));
+      store_some(other, low_bits(count), v[0]);
+    return v[1];
   }
   [[gnu::always_inline]] void join(Bytes top, size_t count, const uint8_t* other,
                                    Bytes (&v)[2]) const {
-    const Bytes lower = count == 64 ? load(other) : load_some(other, low_bits(count));
-    const Bytes low = _mm512_permutexvar_epi8(load(kFromLowers), lower);
-    const Bytes high = _mm512_permutexvar_epi8(load(kFromUppers), top);
-    const Bytes a = join_places(low, high);
-    const Bytes b = join_places(high, low);
-    v[0] = _mm512_shrdi_epi16(a, a, 1);
-    v[1] = _mm512_shrdi_epi16(b, b, 9);
+    v[0] = count == 64 ? load(other) : load_some(other, low_bits(count));
+    v[1] = top;
+    Places<2>::to_values(v);
+    v[0] = _mm512_shrdi_epi16(v[0], v[0], 1);
+    v[1] = _mm512_shrdi_epi16(v[1], v[1], 1 + 8);
   }
 };
 
