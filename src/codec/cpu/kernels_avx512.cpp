@@ -44,9 +44,11 @@ size_t encode_level(const uint8_t* bytes, size_t count, unsigned shift, const ui
       codes_of, [&](const auto& lookup) __attribute__((always_inline)) {
         LevelEncoder<W> level(words, escapes);
         size_t at = 0;
-        for (; at + 64 <= count; at += 64)
+        for (; at + 64 <= count; at += 64) {
+          prepare_ahead(level.words);
           level.encode(lookup, _mm512_and_si512(_mm512_srl_epi16(load(bytes + at), by), field_bits),
                        ~uint64_t{0});
+        }
         const uint64_t rest = low_bits(count - at);
         if (rest != 0) {
           const Bytes v = load_some(bytes + at, rest);
