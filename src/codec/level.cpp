@@ -24,21 +24,33 @@ using Counts = std::array<uint16_t, 256>;
 
 /// Most counts of a sample are small: those below are sorted by place, not by comparison.
 constexpr unsigned kLargeCount = 63;
+constexpr unsigned kFew = 32;  ///< so many things are sorted at once
 
 /// The mass of the i most frequent fields, i <= count.
 struct Masses {
   std::array<uint32_t, kMaxSymbols + 1> of;
   unsigned count = 0;
+
+  void add_up(const uint16_t* sorted_counts) {
+    of[0] = 0;
+    for (unsigned i = 0; i < count; ++i) of[i + 1] = of[i] + sorted_counts[i];
+  }
 };
+
+/// Counts that are looked at together.
+constexpr unsigned kAtOnce = 4;
+bool none_of_four(const uint16_t* counts) {
+  uint64_t four;
+  std::memcpy(&four, counts, sizeof four);
+  return four == 0;
+}
 
 /// The counts that are not 0, in the order of their fields; returns how many there are.
 unsigned gather_counts(const Counts& counts, unsigned fields, uint16_t* present) {
   unsigned found = 0;
-  for (unsigned field = 0; field < fields; field += 4) {
-    uint64_t four;
-    std::memcpy(&four, &counts[field], sizeof four);
-    if (four == 0) continue;  // most are
-    for (unsigned i = field; i < field + 4; ++i) {
+  for (unsigned field = 0; field < fields; field += kAtOnce) {
+    if (none_of_four(&counts[field])) continue;  // most are
+    for (unsigned i = field; i < field + kAtOnce; ++i) {
       present[found] = counts[i];
       found += counts[i] != 0;
     }
@@ -48,9 +60,15 @@ unsigned gather_counts(const Counts& counts, unsigned fields, uint16_t* present)
 
 /// Of the first `wanted` fields by falling count; their names don't matter yet.
 Masses masses_of(const Counts& counts, unsigned fields, unsigned wanted) {
-  constexpr unsigned kAtOnce = 4;
   std::array<uint16_t, 256 + kAtOnce> present;
   const unsigned found = gather_counts(counts, fields, present.data());
+  Masses masses;
+  masses.count = lesser(found, wanted);
+  if (found <= kFew) {
+    std::sort(present.begin(), present.begin() + found, std::greater<>());
+    masses.add_up(present.data());
+    return masses;
+  }
   // Neighbours are counted in different tables, since equal ones would wait for each other.
   std::array<std::array<uint16_t, kLargeCount + 1>, 2> buckets{};
   std::array<uint16_t, 256 + kLargeCount + kAtOnce> sorted;
@@ -62,8 +80,6 @@ Masses masses_of(const Counts& counts, unsigned fields, unsigned wanted) {
     at += count >= kLargeCount;
   }
   std::sort(sorted.begin(), sorted.begin() + at, std::greater<>());
-  Masses masses;
-  masses.count = lesser(found, wanted);
   for (unsigned count = kLargeCount; --count > 0 && at < masses.count;) {
     const unsigned times = buckets[0][count] + buckets[1][count];
     // Nearly always a few, so always a few are written.
@@ -71,8 +87,7 @@ Masses masses_of(const Counts& counts, unsigned fields, unsigned wanted) {
     for (unsigned i = kAtOnce; i < times; ++i) sorted[at + i] = static_cast<uint16_t>(count);
     at += times;
   }
-  masses.of[0] = 0;
-  for (unsigned i = 0; i < masses.count; ++i) masses.of[i + 1] = masses.of[i] + sorted[i];
+  masses.add_up(sorted.data());
   return masses;
 }
 
@@ -84,16 +99,22 @@ struct Ranking {
 
 /// The first `wanted` fields.
 Ranking rank_fields(const Counts& counts, unsigned fields, unsigned wanted) {
-  std::array<uint32_t, 256> keys;
+  std::array<uint32_t, 256 + kAtOnce> keys;
   unsigned found = 0;
-  for (unsigned field = 0; field < fields; ++field) {
-    keys[found] = uint32_t{counts[field]} << 8 | (255u - field);
-    found += counts[field] != 0;
+  for (unsigned field = 0; field < fields; field += kAtOnce) {
+    if (none_of_four(&counts[field])) continue;  // most are
+    for (unsigned i = field; i < field + kAtOnce; ++i) {
+      keys[found] = uint32_t{counts[i]} << 8 | (255u - i);
+      found += counts[i] != 0;
+    }
   }
   Ranking ranking;
   ranking.count = lesser(found, wanted);
-  std::partial_sort(keys.begin(), keys.begin() + ranking.count, keys.begin() + found,
-                    std::greater<>());
+  if (found > kFew)
+    std::nth_element(keys.begin(), keys.begin() + ranking.count - 1, keys.begin() + found,
+                     std::greater<>());
+  const unsigned sorted = found > kFew ? ranking.count : found;
+  std::sort(keys.begin(), keys.begin() + sorted, std::greater<>());
   for (unsigned i = 0; i < ranking.count; ++i)
     ranking.symbols[i] = static_cast<uint8_t>(255 - (keys[i] & 255));
   return ranking;
