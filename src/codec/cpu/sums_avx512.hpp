@@ -31,9 +31,13 @@ class SumSink {
     prepare_ahead(dst_);
     Step step;
     step.first(words(first_));
-    for (size_t s = 1; s < before_; ++s) step.next(words(sources_[s]));
-    step.next(Words(v));
-    for (size_t s = before_; s < count_; ++s) step.next(words(sources_[s]));
+    if (count_ == 1) [[likely]] {
+      step.next(Words(v));
+    } else {
+      for (size_t s = 1; s < before_; ++s) step.next(words(sources_[s]));
+      step.next(Words(v));
+      for (size_t s = before_; s < count_; ++s) step.next(words(sources_[s]));
+    }
     store(dst_, Bytes(step.result(0)));
     dst_ += 64;
     at_ += 64;
