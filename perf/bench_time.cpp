@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 namespace perf {
 namespace {
@@ -31,8 +32,10 @@ double over_ranks(Average average, const std::vector<double>& values) {
   return mean(values);
 }
 
-// The library and its peers take turns, a call each, and another one begins each turn, so that none
-// always finds the caches that the same other one left.
+// The library and its peers take turns, a call each, in all orders one after the other: each comes after each other one
+// equally often. Who always follows the same one finds the caches as that one left them. (Rotation was not enough: of three,
+// two of three calls of the library came after UCC's, whose peers read a rank's own part of the result of an all-gather, so
+// that writing it again took twice the time.)
 class Timer {
  public:
   Timer(const Case& bench, size_t bytes, bool in_place,
@@ -44,18 +47,20 @@ class Timer {
     for (const std::unique_ptr<Peer>& peer : peers)
       if (peer->can_run(layout_)) peers_.push_back(peer.get());
     times_.resize(1 + peers_.size());
+    order_.resize(times_.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
     arm();
     fill_source();
   }
 
   Timing measure() {
     const Clock::time_point start = Clock::now();
-    for (int i = 0; i < bench_.options.warmup; ++i) take_turns(static_cast<size_t>(i));
+    for (int i = 0; i < bench_.options.warmup; ++i) take_turns();
     for (std::vector<double>& times : times_) times.clear();
     bench_.world.barrier();
     std::vector<CallTimes> all;
     for (int repetition = 0; repetition < kMostRepetitions; ++repetition) {
-      for (int i = 0; i < bench_.options.iterations; ++i) take_turns(times_.front().size());
+      for (int i = 0; i < bench_.options.iterations; ++i) take_turns();
       all.clear();
       for (const std::vector<double>& times : times_) all.push_back(summary(times));
       if (enough(all, seconds_since(start))) break;
@@ -85,11 +90,9 @@ class Timer {
                                     layout_.send * bench_.type.size);
   }
 
-  void take_turns(size_t first) {
-    for (size_t i = 0; i < times_.size(); ++i) {
-      const size_t who = (first + i) % times_.size();
-      who == 0 ? run_own() : run_peer(who);
-    }
+  void take_turns() {
+    for (const size_t who : order_) who == 0 ? run_own() : run_peer(who);
+    std::ranges::next_permutation(order_);
   }
 
   void run_own() {
@@ -170,6 +173,7 @@ class Timer {
   uzip_coll_info_t info_ = {sizeof(uzip_coll_info_t), nullptr, nullptr, 0, 0, 0};
   std::vector<Peer*> peers_;
   std::vector<std::vector<double>> times_;  // of the library, then of each peer
+  std::vector<size_t> order_;               // of the next turn
 };
 
 }  // namespace
