@@ -129,6 +129,16 @@ Status set_cpu_target(std::string_view name) {
                names.c_str());
 }
 
+CpuVendor cpu_vendor() {
+#if defined(__x86_64__)
+  static const CpuVendor vendor = (__builtin_cpu_init(), __builtin_cpu_is("intel") ? CpuVendor::kIntel
+                                                        : __builtin_cpu_is("amd") ? CpuVendor::kAmd : CpuVendor::kOther);
+  return vendor;
+#else
+  return CpuVendor::kOther;
+#endif
+}
+
 bool cpu_has_sse42() {
 #if defined(__x86_64__)
   static const bool result = (__builtin_cpu_init(), __builtin_cpu_supports("sse4.2") != 0);

@@ -31,6 +31,10 @@ CpuTarget cpu_target();
 /// processor.
 Status set_cpu_target(std::string_view name);
 
+/// Whose processor it is: what moving bytes costs differs more by vendor than by instruction set.
+enum class CpuVendor : uint8_t { kOther, kIntel, kAmd };
+CpuVendor cpu_vendor();
+
 /// CRC32 instructions of SSE4.2 are there (false on other architectures).
 bool cpu_has_sse42();
 

@@ -47,7 +47,22 @@ UZIP_INLINE void prefetch(const char* src) {
     __builtin_prefetch(src + kNearAhead);
   }
 }
-UZIP_INLINE void prefetch_to_write(const char* dst) { __builtin_prefetch(dst + kFarAhead, 1, 2); }
+// What is written has often been read by other cores, as the result of the all-reduce before has been by its receivers. Intel's
+// cores wait long until a line is theirs alone, so that there it is asked for at once, and from near by, since it comes to the
+// first cache (all-reduce of 256 KiB between two: 1.2 times as fast). On others lines are fetched as those of the sources are.
+struct WriteAhead {
+  size_t fetched = kFarAhead, owned = 0;
+};
+UZIP_INLINE WriteAhead write_ahead() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_is("intel")) return {0, kNearAhead};
+#endif
+  return {};
+}
+UZIP_INLINE void prefetch_to_write(const char* dst, WriteAhead ahead) {
+  __builtin_prefetch(dst + ahead.fetched, 0, 2);
+  __builtin_prefetch(dst + ahead.owned, 1);
+}
 
 template <class Step, int kVectors>
 UZIP_INLINE void first_vectors(Step (&steps)[kVectors], const char* src) {
@@ -95,6 +110,7 @@ void reduce_bytes(void* dst, const void* const* source_list, size_t source_count
 
   constexpr int kVectors = vectors_at_a_time(Step::kRegistersUsed);
   constexpr size_t kBlock = kVectors * kVectorBytes;
+  const WriteAhead ahead = write_ahead();
   size_t offset = 0;
   if constexpr (kVectors > 1) {
     for (; offset + kBlock <= last; offset += kBlock) {
@@ -102,7 +118,7 @@ void reduce_bytes(void* dst, const void* const* source_list, size_t source_count
       reduce_vectors(steps, sources, source_count, offset);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        prefetch_to_write(out + offset + v * kVectorBytes);
+        prefetch_to_write(out + offset + v * kVectorBytes, ahead);
         store(out + offset + v * kVectorBytes, steps[v].result(average_over));
       }
     }

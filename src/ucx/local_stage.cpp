@@ -1,5 +1,7 @@
 #include "ucx/local_stage.hpp"
 
+#include "base/copy.hpp"
+#include "base/cpu.hpp"
 #include "base/streaming_copy.hpp"
 
 #include <bit>
@@ -16,9 +18,14 @@ size_t blocks_of(size_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes;
 /// So many ones, fewer than 64.
 uint64_t ones(size_t count) { return (uint64_t{1} << count) - 1; }
 
+// Between AMD's cores that share no cache lines come faster from memory than from the core that wrote them. Intel's share one:
+// between them an all-reduce of 256 KiB to 4 MiB takes 1.25 to 1.35 times as long by way of memory.
+void copy_for_others(std::byte* dst, std::span<const std::byte> body) {
+  cpu_vendor() == CpuVendor::kAmd ? copy_past_caches(dst, body.data(), body.size()) : copy_bytes(dst, body.data(), body.size());
+}
+
 }  // namespace
 
-// Past the caches: to a core that does not share them lines come faster from memory than from the core that wrote them.
 std::optional<size_t> LocalStage::put(std::span<const std::byte> body) {
   if (memory_ == nullptr || body.empty() || body.size() > kMostStagedBytes) return std::nullopt;
   const size_t blocks = blocks_of(body.size());
@@ -27,7 +34,7 @@ std::optional<size_t> LocalStage::put(std::span<const std::byte> body) {
   if (begins == 0) return std::nullopt;
   const auto first = static_cast<size_t>(std::countr_zero(begins));
   used_ |= ones(blocks) << first;
-  copy_past_caches(memory_ + first * kBlockBytes, body.data(), body.size());
+  copy_for_others(memory_ + first * kBlockBytes, body);
   return first * kBlockBytes;
 }
 

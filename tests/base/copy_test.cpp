@@ -17,10 +17,17 @@ class Copy : public testing::TestWithParam<CpuTarget> {
   void SetUp() override { ASSERT_TRUE(set_cpu_target(cpu_target_name(GetParam())).ok()); }
   void TearDown() override { (void)set_cpu_target("auto"); }
 
-  /// `bytes` from `source` to `target` of two arrays.
+  /// `bytes` from `source` to `target` of two arrays, in every way that there is.
   void check(size_t source, size_t target, size_t bytes) {
+    check(copy_bytes, source, target, bytes);
+#if defined(__x86_64__)
+    if (GetParam() != CpuTarget::kScalar) check(copy_by_vectors, source, target, bytes);
+#endif
+  }
+
+  void check(void (*copy)(void*, const void*, size_t), size_t source, size_t target, size_t bytes) {
     to_.assign(to_.size(), 0xee);
-    copy_bytes(to_.data() + target, from_.data() + source, bytes);
+    copy(to_.data() + target, from_.data() + source, bytes);
     ASSERT_EQ(std::memcmp(to_.data() + target, from_.data() + source, bytes), 0)
         << bytes << " bytes from " << source << " to " << target;
     const auto untouched = [](unsigned char value) { return value == 0xee; };
