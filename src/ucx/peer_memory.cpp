@@ -61,4 +61,19 @@ ReadOutcome read_peer_memory(const PeerMemory& peer, uint64_t address,
   return ReadOutcome::kDone;
 }
 
+ReadOutcome PeerReader::read(const PeerMemory& peer, uint64_t address, std::span<std::byte> destination) {
+  constexpr std::chrono::microseconds kProofHolds{200};
+  const Clock::time_point begin = Clock::now();
+  if (begin - proven_ < kProofHolds && destination.size() <= kMaxBytesPerCall) {
+    const iovec local = {destination.data(), destination.size()};
+    const iovec remote = {reinterpret_cast<void*>(address), destination.size()};
+    const ssize_t moved = process_vm_readv(peer.pid, &local, 1, &remote, 1, 0);
+    const bool complete = moved >= 0 && static_cast<size_t>(moved) == destination.size();
+    if (complete && Clock::now() - proven_ < kProofHolds) return ReadOutcome::kDone;
+  }
+  const ReadOutcome outcome = read_peer_memory(peer, address, destination);
+  if (outcome == ReadOutcome::kDone) proven_ = begin;
+  return outcome;
+}
+
 }  // namespace uzip

@@ -1,13 +1,14 @@
 // Reading the memory of another process of this host with process_vm_readv(2). Used by
 // UcxTransport.
 //
-// Nothing about the other process is assumed: every read also fetches a token that the other
-// process keeps at an address it has told us. So a process id that means somebody else here
-// (another pid namespace, another host, a process that has ended and its id been given away) is
-// found out before any byte is believed.
+// Nothing about the other process is assumed: reads also fetch a token that the other process keeps
+// at an address it has told us. So a process id that means somebody else here (another pid namespace,
+// another host, a process that has ended and its id been given away) is found out before any byte is
+// believed.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -39,5 +40,18 @@ enum class ReadOutcome : uint8_t {
 /// copied. Unless kDone the destination's contents are unspecified.
 ReadOutcome read_peer_memory(const PeerMemory& peer, uint64_t address,
                              std::span<std::byte> destination);
+
+/// Reads the memory of one other process again and again. The token costs as much as 4 KiB, and is left out where it was
+/// there less than 0.2 milliseconds before the read has ended: in that time no process ends, and its id goes around all
+/// others and is given to a new one.
+class PeerReader {
+ public:
+  /// As read_peer_memory(), always with the same `peer`.
+  ReadOutcome read(const PeerMemory& peer, uint64_t address, std::span<std::byte> destination);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point proven_{};  ///< before the last read with the token
+};
 
 }  // namespace uzip

@@ -34,7 +34,7 @@ Result<Progress> UcxTransport::take_offer(Arrival* arrival, std::span<std::byte>
   Peer& peer = peers_[static_cast<size_t>(arrival->peer)];
   if (peer.failed) return peer.failure;
   const ReadOutcome outcome = peer.readable
-                                  ? read_peer_memory(peer.record.memory, arrival->address, dst)
+                                  ? peer.reader.read(peer.record.memory, arrival->address, dst)
                                   : ReadOutcome::kForbidden;
   switch (outcome) {
     case ReadOutcome::kDone:

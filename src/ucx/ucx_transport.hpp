@@ -75,6 +75,7 @@ class UcxTransport final : public Transport {
     bool offers = false;     ///< it can probably read our memory
     bool readable = true;    ///< no read of its memory has been forbidden
     bool verified = false;   ///< a read of its memory has worked
+    PeerReader reader;
     bool failed = false;
     Status failure;
     uint32_t next_send = 0;  ///< number of the next message to it

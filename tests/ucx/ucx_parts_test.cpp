@@ -11,10 +11,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <poll.h>
 #include <sys/mman.h>
@@ -185,6 +188,42 @@ TEST(PeerMemory, ReportsRangesThatCannotBeRead) {
   EXPECT_EQ(read_peer_memory(self, 16, copy), ReadOutcome::kUnreadable);
   EXPECT_EQ(read_peer_memory(self, UINT64_MAX - 10, copy), ReadOutcome::kUnreadable);
   munmap(memory, 2 * page);
+}
+
+TEST(PeerReader, ReadsAsOftenAsWanted) {
+  const MemoryToken token = make_memory_token();
+  const PeerMemory self = describe(token, getpid());
+  PeerReader reader;
+  std::vector<int> values(5000), copy(5000);
+  const auto address = reinterpret_cast<uint64_t>(values.data());
+  for (int turn = 0; turn < 100; ++turn) {
+    std::fill(values.begin(), values.end(), turn);
+    ASSERT_EQ(reader.read(self, address, std::as_writable_bytes(std::span(copy))), ReadOutcome::kDone);
+    ASSERT_EQ(copy, values);
+    // Right after a read that worked, too.
+    ASSERT_EQ(reader.read(self, 16, std::as_writable_bytes(std::span(copy))), ReadOutcome::kUnreadable);
+    ASSERT_EQ(reader.read(self, address, {}), ReadOutcome::kDone);
+  }
+}
+
+TEST(PeerReader, LooksAgainWhoItIs) {
+  MemoryToken token = make_memory_token();
+  const PeerMemory self = describe(token, getpid());
+  PeerReader reader;
+  std::byte copy[8];
+  const auto address = reinterpret_cast<uint64_t>(token.data());
+  ASSERT_EQ(reader.read(self, address, copy), ReadOutcome::kDone);
+  token[5] ^= std::byte{1};
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(reader.read(self, address, copy), ReadOutcome::kGone);
+  EXPECT_EQ(reader.read(self, address, copy), ReadOutcome::kGone);
+  token[5] ^= std::byte{1};
+  EXPECT_EQ(reader.read(self, address, copy), ReadOutcome::kDone);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(PeerReader().read(describe(token, child), address, copy), ReadOutcome::kGone);
+  EXPECT_EQ(reader.read(describe(token, child), address, copy), ReadOutcome::kGone);
 }
 
 TEST(PeerWatch, TellsOfAnEndOnce) {
