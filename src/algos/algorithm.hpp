@@ -31,6 +31,8 @@ struct Algorithm {
   Order order = Order::kMoves;
   /// A reduction combines the ranks' values in rank order, for operations that are not commutative.
   bool in_rank_order = false;
+  /// Each block goes straight from its rank to its place at another's.
+  bool one_hop = false;
 };
 
 std::span<const Algorithm* const> algorithms();

@@ -40,6 +40,9 @@ extern const Algorithm allgather_two_shot = {
     [](const Shape& shape) { return shape.coll == Coll::kAllgather; },
     build,
     cost,
+    Order::kMoves,
+    /*in_rank_order=*/false,
+    /*one_hop=*/true,
 };
 
 }  // namespace uzip

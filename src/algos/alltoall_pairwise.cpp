@@ -57,6 +57,9 @@ extern const Algorithm alltoall_pairwise = {
     blocks_are_alike,
     build,
     cost,
+    Order::kMoves,
+    /*in_rank_order=*/false,
+    /*one_hop=*/true,
 };
 
 extern const Algorithm alltoallv_pairwise = {

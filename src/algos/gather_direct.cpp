@@ -40,6 +40,9 @@ extern const Algorithm gather_direct = {
     [](const Shape& shape) { return shape.coll == Coll::kGather; },
     build,
     cost,
+    Order::kMoves,
+    /*in_rank_order=*/false,
+    /*one_hop=*/true,
 };
 
 }  // namespace uzip

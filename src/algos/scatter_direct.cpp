@@ -40,6 +40,9 @@ extern const Algorithm scatter_direct = {
     [](const Shape& shape) { return shape.coll == Coll::kScatter; },
     build,
     cost,
+    Order::kMoves,
+    /*in_rank_order=*/false,
+    /*one_hop=*/true,
 };
 
 }  // namespace uzip

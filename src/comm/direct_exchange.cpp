@@ -11,7 +11,7 @@ namespace {
 
 /// Larger messages are worth a schedule, whose long steps leave time for others. Where nothing is reduced there are none.
 constexpr size_t kMostReducedBytes = kMostPolledBytes;
-constexpr size_t kMostGatheredBytes = 128 * 1024;
+constexpr size_t kMostGatheredBytes = 1024 * 1024;
 /// A rank's own elements of this size are copied while the others' are on their way; fewer take no time.
 constexpr size_t kCopiedMeanwhile = 4 * 1024;
 constexpr int kMostRanks = 16;

@@ -106,6 +106,36 @@ TEST(Selector, JobsWithGpusHaveLargerPiecesOnNetworks) {
   EXPECT_LE(chunk(with_gpus[0], 64, 0), size_t{128} << 10);
 }
 
+// Between buffers in caches, straight from sender to receiver.
+TEST(Selector, MovesAtOnceWithinAHost) {
+  const Config config;
+  const size_t count = 512 * 1024;
+  LinkFacts with_gpus = kShared;
+  with_gpus.gpus = true;
+  const auto rounds_of = [&](const LinkFacts& link, const CallShape& shape) {
+    const auto plan = Selector(config, link).select(shape);
+    EXPECT_TRUE(plan.ok());
+    return plan.ok() ? plan->rounds : 0;
+  };
+  for (CallKind kind : {CallKind::kSend, CallKind::kRecv, CallKind::kAllgather, CallKind::kAlltoall, CallKind::kGather}) {
+    CallShape shape = shape_of(kind, UZIP_FP32, is_point_to_point(kind) ? 1 : 2, count);
+    if (kind == CallKind::kGather) shape.options.algorithm = find_algorithm(Coll::kGather, "direct");
+    EXPECT_EQ(rounds_of(kShared, shape), 1u) << call_name(kind);
+    EXPECT_GT(rounds_of(with_gpus, shape), 1u) << call_name(kind);
+    EXPECT_GT(rounds_of(kNetwork, shape), 1u) << call_name(kind);
+    shape.options.chunk_bytes = 64 * 1024;
+    EXPECT_EQ(rounds_of(kShared, shape), 32u) << call_name(kind);
+    shape.options.chunk_bytes = 0;
+    shape.count = 64 * count;  // more than caches hold
+    EXPECT_GT(rounds_of(kShared, shape), 1u) << call_name(kind);
+  }
+  for (CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kAllgatherV, CallKind::kBcast})
+    EXPECT_GT(rounds_of(kShared, shape_of(kind, UZIP_FP32, 2, count)), 1u) << call_name(kind);
+  CallShape ring = shape_of(CallKind::kAllgather, UZIP_FP32, 4, count);
+  ring.options.algorithm = find_algorithm(Coll::kAllgather, "ring");
+  EXPECT_GT(rounds_of(kShared, ring), 1u);
+}
+
 TEST(Selector, JobsWithGpusCodeLargerSharesOnly) {
   Config config;
   LinkFacts with_gpus = kNetwork;
