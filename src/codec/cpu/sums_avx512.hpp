@@ -28,7 +28,6 @@ class SumSink {
         at_(output.sum_begin) {}
   [[gnu::always_inline]] void put(Bytes v) {
     __builtin_prefetch(dst_ + kFarAhead, 1, 2);
-    prepare_ahead(dst_);
     Step step;
     step.first(words(first_));
     if (count_ == 1) [[likely]] {
