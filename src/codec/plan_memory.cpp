@@ -180,6 +180,8 @@ bool PlanMemory::recall(const uint8_t* src, size_t count, const SamplePlaces& pl
   // takes more runs to know them.
   const size_t runs = plan_.delta || plan_.zeros ? places.runs : kRuns;
   const size_t step = places.runs / runs * places.stride;
+  // Memory is waited for once, not run by run.
+  for (size_t run = 0; run < runs; ++run) __builtin_prefetch(src + run * step * type_size_);
   const Signs seen = type_size_ == 1   ? look<uint8_t>(src, runs, step)
                      : type_size_ == 2 ? look<uint16_t>(src, runs, step)
                      : type_size_ == 4 ? look<uint32_t>(src, runs, step)
