@@ -121,19 +121,13 @@ void Round::execute(uint32_t index) {
     case Verb::kEncode: return settle(index, encode(step, state));
     case Verb::kDecode: return settle(index, decode(step, state));
     case Verb::kDecodeReduce: return settle(index, decode_reduce(step, state));
-    case Verb::kCopy:
-      return settle(index, request_.executor().copy(address(step.dst), address(step.src),
-                                                    step.src.length * datatype_size(request_.type()), &state.completion));
+    case Verb::kCopy: return settle(index, copy(step, state));
   }
 }
 
 void Round::settle(uint32_t index, const Result<Progress>& result) {
   if (!result.ok()) return fail(index, result.status());
-  if (*result == Progress::kPending) {
-    ++pending_;
-  } else {
-    finish(index);
-  }
+  *result == Progress::kPending ? static_cast<void>(++pending_) : finish(index);
 }
 
 /// Fails the request with the rank that the step has to do with.
@@ -313,6 +307,13 @@ bool Round::may_lend(const StepState& state) const {
   const std::vector<bool>& lends = schedule_->lent.lends;
   return !lends.empty() && lends[state.step] && state.incoming.body && state.incoming.handle && !request_.args().user_op &&
          !(state.frame.flags & kFrameHasChecksum);
+}
+
+Result<Progress> Round::copy(const Step& step, StepState& state) {
+  const size_t bytes = step.src.length * datatype_size(request_.type());
+  if (!goes_past_caches(state)) return request_.executor().copy(address(step.dst), address(step.src), bytes, &state.completion);
+  copy_past_caches(address(step.dst), address(step.src), bytes);
+  return Progress::kDone;
 }
 
 /// Whether what the step writes is a part of a large result that no later step reads.

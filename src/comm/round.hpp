@@ -89,6 +89,7 @@ class Round {
   Result<Progress> encode(const Step& step, StepState& state);
   void on_encoded(const Step& step);
   Result<Progress> decode(const Step& step, StepState& state);
+  Result<Progress> copy(const Step& step, StepState& state);
   Result<Progress> reduce(const Step& step, StepState& state);
   void end_loans(uint32_t reduction);
   Result<Progress> decode_reduce(const Step& step, StepState& state);
