@@ -26,6 +26,10 @@ void copy_for_others(std::byte* dst, std::span<const std::byte> body) {
 
 }  // namespace
 
+// Between Intel's cores lines that were just written move slowly, and each copy more costs as much: 32 KiB take 12 instead of 8
+// microseconds.
+size_t most_staged_moves() { return cpu_vendor() == CpuVendor::kIntel ? size_t{16} << 10 : size_t{64} << 10; }
+
 std::optional<size_t> LocalStage::put(std::span<const std::byte> body) {
   if (memory_ == nullptr || body.empty() || body.size() > kMostStagedBytes) return std::nullopt;
   const size_t blocks = blocks_of(body.size());

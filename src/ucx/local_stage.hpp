@@ -16,6 +16,10 @@ inline constexpr size_t kStageBytes = size_t{4} << 20;
 /// Longer bodies, which only programs that ask for longer pieces have, are offered.
 inline constexpr size_t kMostStagedBytes = size_t{512} << 10;
 
+/// Up to here two copies through the stage are cheaper than a system call, also where bytes are only moved, between caches. Longer
+/// ones are offered.
+size_t most_staged_moves();
+
 /// The sender's end: which parts of its stage are in use. Others only read.
 class LocalStage {
  public:

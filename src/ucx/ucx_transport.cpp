@@ -1,7 +1,6 @@
 #include "ucx/ucx_transport.hpp"
 
 #include "base/copy.hpp"
-#include "base/cpu.hpp"
 #include "base/log.hpp"
 
 #include <algorithm>
@@ -17,9 +16,6 @@ namespace {
 // From here on one copy by the receiver is cheaper than UCX's two through shared memory, the answer
 // included.
 constexpr size_t kPeerReadThreshold = size_t{8} << 10;
-// Up to here two copies through the stage are cheaper than a system call, also between caches. Between Intel's cores lines that
-// were just written move slowly, and each copy more costs as much: 32 KiB 12 instead of 8 microseconds.
-size_t most_staged_moves() { return cpu_vendor() == CpuVendor::kIntel ? size_t{16} << 10 : size_t{64} << 10; }
 // A message to this process itself is copied, up to this size, so that its send need not wait.
 constexpr size_t kSelfCopyLimit = size_t{8} << 10;
 // Turns of progress in a row that UCX may have to wait while messages come from local queues.

@@ -1,6 +1,7 @@
 // UcxTransport between real processes: sizes, many ranks on few cores, sleeping, fall-backs,
 // leftovers.
 #include "ucx/child.hpp"
+#include "ucx/local_stage.hpp"
 
 #include <gtest/gtest.h>
 
@@ -62,10 +63,10 @@ TEST(UcxProcessesOfOneHost, ReadWhatIsMovedWhereTheyMay) {
     BodyUse use;
     bool peer_read, staged;
   };
-  constexpr size_t kStaged = 64 << 10;
-  static constexpr Case kCases[] = {{kStaged + 1, BodyUse::kAny, true, true},   {kStaged, BodyUse::kMoved, true, true},
-                                    {kStaged + 1, BodyUse::kMoved, true, false}, {kStaged + 1, BodyUse::kMoved, false, true}};
-  for (const Case& how : kCases) {
+  const size_t staged = most_staged_moves();
+  const Case cases[] = {{staged + 1, BodyUse::kAny, true, true},   {staged, BodyUse::kMoved, true, true},
+                        {staged + 1, BodyUse::kMoved, true, false}, {staged + 1, BodyUse::kMoved, false, true}};
+  for (const Case& how : cases) {
     ProcessGroup group(2);
     group.start([&how](int rank, const auto& allgather) {
       Child child({"", "shm", how.peer_read, true}, rank, 2, allgather);
