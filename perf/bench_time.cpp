@@ -33,7 +33,7 @@ double over_ranks(Average average, const std::vector<double>& values) {
 }
 
 // The library and its peers take turns, a call each, in all orders one after the other: each comes after each other one
-// equally often. Who always follows the same one finds the caches as that one left them. (Rotation was not enough: of three,
+// about equally often. Who always follows the same one finds the caches as that one left them. (Rotation was not enough: of three,
 // two of three calls of the library came after UCC's, whose peers read a rank's own part of the result of an all-gather, so
 // that writing it again took twice the time.)
 class Timer {
