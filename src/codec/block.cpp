@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace uzip {
 namespace {
@@ -47,35 +48,59 @@ class Writer {
   std::byte* dst_;
 };
 
+using SymbolWords = std::array<uint64_t, kSymbolRoom / 8>;
+
+/// From byte kSymbolRoom - n on: as many bytes of symbols, of which the first n are kept.
+constexpr std::array<uint8_t, 2 * kSymbolRoom> kKeeps = [] {
+  std::array<uint8_t, 2 * kSymbolRoom> keeps{};
+  for (size_t i = 0; i < kSymbolRoom; ++i) keeps[i] = 0xff;
+  return keeps;
+}();
+
 /// Reads as long as there is something; after the end everything is zero and ok() is false.
 class Reader {
  public:
-  explicit Reader(std::span<const std::byte> src) : src_(src) {}
+  explicit Reader(std::span<const std::byte> src)
+      : begin_(src.data()), at_(begin_), end_(begin_ + src.size()) {}
   template <class T>
   T get() {
     T value{};
-    get(&value, sizeof value);
+    if (const std::byte* from = pass(sizeof value)) std::memcpy(&value, from, sizeof value);
     return value;
   }
-  void get(void* dst, size_t count) {
-    ok_ = ok_ && count <= src_.size() - at_;
-    if (!ok_) return;
-    if (count > 0) std::memcpy(dst, src_.data() + at_, count);
-    at_ += count;
-  }
-  void skip_to(size_t alignment) {
-    at_ = padded(at_, alignment);
-    if (at_ > src_.size()) {
-      at_ = src_.size();
-      ok_ = false;
+  /// `count` bytes, and zeros behind them. All are copied at once, since what is written in parts
+  /// would be waited for.
+  SymbolWords get_symbols(size_t count) {
+    SymbolWords words{};
+    const std::byte* from = pass(count);
+    if (from == nullptr) return words;
+    if (static_cast<size_t>(end_ - from) < sizeof words) [[unlikely]] {
+      std::memcpy(words.data(), from, count);
+      return words;
     }
+    SymbolWords keeps;
+    std::memcpy(words.data(), from, sizeof words);
+    std::memcpy(keeps.data(), &kKeeps[kSymbolRoom - count], sizeof keeps);
+    for (size_t i = 0; i < words.size(); ++i) words[i] &= keeps[i];
+    return words;
   }
+  void skip_to(size_t alignment) { pass(padded(read(), alignment) - read()); }
   bool ok() const { return ok_; }
-  size_t read() const { return at_; }
+  size_t read() const { return static_cast<size_t>(at_ - begin_); }
 
  private:
-  std::span<const std::byte> src_;
-  size_t at_ = 0;
+  /// Where the next `count` bytes stand; null: there are fewer.
+  const std::byte* pass(size_t count) {
+    if (!ok_ || count > static_cast<size_t>(end_ - at_)) [[unlikely]] {
+      ok_ = false;
+      return nullptr;
+    }
+    return std::exchange(at_, at_ + count);
+  }
+
+  const std::byte* begin_;
+  const std::byte* at_;
+  const std::byte* end_;
   bool ok_ = true;
 };
 
@@ -115,12 +140,10 @@ Status read_levels(Reader& in, size_t count, SequenceRecord* record) {
     if (record->escapes[l] > coded) return corrupt("number of escapes", record->escapes[l]);
     coded = record->escapes[l];
   }
-  const unsigned symbols = record->symbol_count();
-  std::array<uint64_t, (kMaxSymbols + 7) / 8> words{};
-  in.get(words.data(), symbols);
-  std::memcpy(record->symbols.data(), words.data(), kMaxSymbols);
+  const SymbolWords words = in.get_symbols(record->symbol_count());
   uint64_t any = 0;
   for (uint64_t word : words) any |= word;
+  std::memcpy(record->symbols.data(), words.data(), sizeof words);
   const uint64_t too_large = 0xff & ~(uint64_t{0xff} >> record->shift);
   if ((any & too_large * 0x0101010101010101u) != 0)
     return corrupt("bits beyond the field in a symbol", record->shift);
@@ -167,7 +190,8 @@ Status read_constant(Reader& in, std::span<const std::byte> coded, size_t type_s
   return {};
 }
 
-Status read_planes(Reader& in, size_t type_size, BlockDescriptor* block) {
+/// *sections: bytes of all that follows the descriptor, unpadded.
+Status read_planes(Reader& in, size_t type_size, BlockDescriptor* block, PartSizes* sections) {
   block->kept = block->values;
   block->zero_sign = ZeroSign::kPlus;
   if (block->zeros) {
@@ -184,24 +208,17 @@ Status read_planes(Reader& in, size_t type_size, BlockDescriptor* block) {
   Status status;
   for_each_record(*block, type_size, [&](SequenceRecord& record, size_t count) {
     if (status.ok()) status = read_record(in, count, &record);
+    if (!status.ok()) return;
+    (record.place & kStoredInCoded ? sections->coded : sections->plain) +=
+        record.stored_bytes(count);
+    (record.place & kFieldsInCoded ? sections->coded : sections->plain) +=
+        record.field_bytes(count);
   });
   in.skip_to(8);
   return status;
 }
 
 }  // namespace
-
-size_t SequenceRecord::field_bytes(size_t count) const {
-  if (!has_fields()) return 0;
-  if (levels == 0) return raw_field_bytes(count);
-  size_t bytes = 0;
-  size_t coded = count;
-  for (unsigned l = 0; l < levels; ++l) {
-    bytes += packed_bytes(coded, widths[l]);
-    coded = escapes[l];
-  }
-  return bytes + padded(coded, 8);
-}
 
 size_t descriptor_bytes(const BlockDescriptor& block, size_t type_size) {
   size_t bytes = kHeadBytes + (block.zeros ? 8 : 0) + (block.delta ? 8 : 0);
@@ -213,17 +230,6 @@ size_t descriptor_bytes(const BlockDescriptor& block, size_t type_size) {
 size_t constant_block_bytes(const BlockDescriptor& block, size_t type_size) {
   return kConstantHeadBytes + padded(2 * size_t{block.exceptions}, 8) +
          padded(type_size * block.exceptions, 8);
-}
-
-PartSizes section_bytes(const BlockDescriptor& block, size_t type_size) {
-  PartSizes sizes;
-  for_each_record(block, type_size, [&](const SequenceRecord& record, size_t count) {
-    const bool stored_in_coded = (record.place & kStoredInCoded) != 0;
-    const bool fields_in_coded = (record.place & kFieldsInCoded) != 0;
-    (stored_in_coded ? sizes.coded : sizes.plain) += record.stored_bytes(count);
-    (fields_in_coded ? sizes.coded : sizes.plain) += record.field_bytes(count);
-  });
-  return sizes;
 }
 
 size_t write_descriptor(const BlockDescriptor& block, size_t type_size, std::byte* dst) {
@@ -270,10 +276,10 @@ Status read_descriptor(std::span<const std::byte> coded, size_t plain_bytes, siz
   if (block->kind != BlockKind::kPlanes) return corrupt("kind", kind);
   if (flags > (kDelta | kZeros)) return corrupt("flags", flags);
   if (block->rotation >= 8 * type_size) return corrupt("rotation", block->rotation);
-  UZIP_RETURN_IF_ERROR(read_planes(in, type_size, block));
+  PartSizes sections;
+  UZIP_RETURN_IF_ERROR(read_planes(in, type_size, block, &sections));
   if (!in.ok()) return corrupt("size of a descriptor", coded.size());
   *bytes = in.read();
-  const PartSizes sections = section_bytes(*block, type_size);
   if (sections.coded > coded.size() - *bytes) return corrupt("coded bytes", coded.size());
   if (sections.plain > plain_bytes) return corrupt("plain bytes", plain_bytes);
   return {};

@@ -6,7 +6,6 @@
 #include "base/status.hpp"
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,6 +18,8 @@ inline constexpr size_t kMaxBlockValues = size_t{1} << kMaxBlockLog2;
 inline constexpr size_t kMaxTypeSize = 8;
 inline constexpr unsigned kMaxLevels = 4;
 inline constexpr size_t kMaxSymbols = kMaxLevels * 15;
+/// Sixteen bytes can be read from where the symbols of any level begin.
+inline constexpr size_t kSymbolRoom = 64;
 inline constexpr size_t kBlockAlignment = 16;
 
 /// `place` of a record.
@@ -30,6 +31,12 @@ enum class ZeroSign : uint8_t { kPlus = 0, kMinus = 1, kBoth = 2 };
 
 constexpr size_t padded(size_t bytes, size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
+}
+/// How many bits of a mask are 1: not all processors have an instruction for it.
+constexpr size_t ones_of(uint8_t mask) {
+  unsigned ones = mask - (mask >> 1 & 0x55u);
+  ones = (ones & 0x33) + (ones >> 2 & 0x33);
+  return (ones + (ones >> 4)) & 0xf;
 }
 /// Bytes of `count` things of `width` bits.
 constexpr size_t packed_bytes(size_t count, size_t width) { return (count + 63) / 64 * 8 * width; }
@@ -43,7 +50,7 @@ struct SequenceRecord {
   uint8_t levels = 0;  ///< 0: the fields are stored, not coded
   std::array<uint8_t, kMaxLevels> widths{};
   std::array<uint32_t, kMaxLevels> escapes{};
-  std::array<uint8_t, kMaxSymbols> symbols{};  ///< those of level 0, then of level 1, ...
+  std::array<uint8_t, kSymbolRoom> symbols{};  ///< those of level 0, then of level 1, ...
 
   bool has_fields() const { return shift < 8; }
   /// Stores the fields instead of coding them.
@@ -58,12 +65,22 @@ struct SequenceRecord {
   }
   /// Bytes of the sections for a sequence of `count` bytes.
   size_t stored_bytes(size_t count) const {
-    return stored == 0xff ? padded(count, 8) : packed_bytes(count, std::popcount(stored));
+    return stored == 0xff ? padded(count, 8) : packed_bytes(count, ones_of(stored));
   }
   size_t raw_field_bytes(size_t count) const {
     return shift == 0 ? padded(count, 8) : packed_bytes(count, 8u - shift);
   }
-  size_t field_bytes(size_t count) const;
+  size_t field_bytes(size_t count) const {
+    if (!has_fields()) return 0;
+    if (levels == 0) return raw_field_bytes(count);
+    size_t bytes = 0;
+    size_t coded = count;
+    for (unsigned l = 0; l < levels; ++l) {
+      bytes += packed_bytes(coded, widths[l]);
+      coded = escapes[l];
+    }
+    return bytes + padded(coded, 8);
+  }
 };
 
 struct PartSizes {
@@ -104,9 +121,6 @@ struct BlockSections {
 size_t descriptor_bytes(const BlockDescriptor& block, size_t type_size);
 /// Bytes of a whole constant block.
 size_t constant_block_bytes(const BlockDescriptor& block, size_t type_size);
-/// Bytes of all sections of a plane block, in either part, unpadded; the descriptor is not
-/// included.
-PartSizes section_bytes(const BlockDescriptor& block, size_t type_size);
 
 /// Writes the descriptor (of a constant block: its first 24 bytes), padded; returns its bytes.
 size_t write_descriptor(const BlockDescriptor& block, size_t type_size, std::byte* dst);

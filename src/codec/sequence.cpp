@@ -47,7 +47,13 @@ CodeTable::CodeTable(const uint8_t* symbols, unsigned width) {
 SymbolTable::SymbolTable(const SequenceRecord& record, unsigned level) {
   size_t first = 0;
   for (unsigned l = 0; l < level; ++l) first += (1u << record.widths[l]) - 1;
-  std::memcpy(symbols, &record.symbols[first], (1u << record.widths[level]) - 1);
+  using Symbols [[gnu::vector_size(16)]] = uint8_t;
+  static constexpr Symbols kPlaces = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  // At once: what is written in parts can't be read as a whole for a while.
+  Symbols all;
+  std::memcpy(&all, &record.symbols[first], sizeof all);
+  all &= static_cast<Symbols>(kPlaces < static_cast<uint8_t>((1u << record.widths[level]) - 1));
+  std::memcpy(symbols, &all, sizeof symbols);
 }
 
 size_t encode_stored(const CodecKernels& kernels, const SequenceRecord& record,
