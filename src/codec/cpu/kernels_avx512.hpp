@@ -161,20 +161,23 @@ class StreamSink {
     const auto address = reinterpret_cast<uintptr_t>(output.values);
     before_ = address % 64;
     line_ = output.values - before_;
-    started_ = before_ == 0;
     const auto from = static_cast<char>(64 - before_);
     alignas(64) uint8_t count[64];
     for (unsigned i = 0; i < 64; ++i) count[i] = static_cast<uint8_t>(i);
     index_ = _mm512_add_epi8(load(count), _mm512_set1_epi8(from));
   }
   [[gnu::always_inline]] void put(Bytes v) {
-    const Bytes line = _mm512_permutex2var_epi8(last_, index_, v);
-    if (started_) [[likely]]
-      _mm512_stream_si512(reinterpret_cast<__m512i*>(line_), line);
-    else
-      store_some(line_, ~low_bits(before_), line);
-    started_ = true;
-    last_ = v;
+    if (before_ == 0) [[likely]] {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(line_), v);
+    } else {
+      const Bytes line = _mm512_permutex2var_epi8(last_, index_, v);
+      if (started_) [[likely]]
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(line_), line);
+      else
+        store_some(line_, ~low_bits(before_), line);
+      started_ = true;
+      last_ = v;
+    }
     line_ += 64;
   }
   /// Returns where the next value goes.
@@ -187,7 +190,7 @@ class StreamSink {
  private:
   uint8_t* line_;
   size_t before_;  ///< bytes of a line before the values
-  bool started_;
+  bool started_ = false;
   Bytes index_;
   Bytes last_ = _mm512_setzero_si512();
 };
