@@ -51,8 +51,16 @@ constexpr Shuffle unpack_shuffle(unsigned mask) {
 
 template <unsigned W>
 constexpr Shuffle kPackLevel = pack_shuffle((1u << W) - 1);
-template <unsigned W>
-constexpr Shuffle kUnpackLevel = unpack_shuffle((1u << W) - 1);
+/// For the lowest bits, by their number.
+struct LowUnpacks {
+  Shuffle of[8];
+};
+constexpr LowUnpacks make_low_unpacks() {
+  LowUnpacks low{};
+  for (unsigned bits = 0; bits < 8; ++bits) low.of[bits] = unpack_shuffle((1u << bits) - 1);
+  return low;
+}
+constexpr LowUnpacks kUnpackLow = make_low_unpacks();
 
 struct PackOrder {
   Bytes index;
@@ -155,7 +163,7 @@ struct LevelDecoder {
   const uint8_t* words;
   const uint8_t* escapes;
   Bytes table;
-  UnpackOrder order{kUnpackLevel<W>};
+  UnpackOrder order{kUnpackLow.of[W]};
 
   LevelDecoder(const uint8_t* from_words, const uint8_t* symbols, const uint8_t* from_escapes)
       : words(from_words),
@@ -192,7 +200,7 @@ class AnyLevelDecoder {
         escape_(_mm512_set1_epi8(static_cast<char>((1u << level.width) - 1))),
         table_(_mm512_broadcast_i32x4(
             _mm_loadu_si128(reinterpret_cast<const __m128i*>(level.symbols)))),
-        order_((1u << level.width) - 1) {}
+        order_(kUnpackLow.of[level.width]) {}
 
   [[gnu::always_inline]] Bytes decode(uint64_t valid) {
     const Bytes codes = order_.unpack(words_);

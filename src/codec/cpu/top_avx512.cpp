@@ -102,7 +102,7 @@ template <class Values, unsigned W, bool kShifts, class Sink>
                                                  const Output& output) {
   const Values values;
   LevelDecoder<W> level(top.words, symbols, escapes);
-  const UnpackOrder low_order((1u << top.shift) - 1);
+  const UnpackOrder low_order(kUnpackLow.of[top.shift]);
   const size_t low_bytes = 8 * top.shift;
   const Bytes high_bits = _mm512_set1_epi8(static_cast<char>(0xffu << top.shift));
   const __m128i by = _mm_cvtsi32_si128(static_cast<int>(top.shift));
