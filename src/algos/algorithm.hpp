@@ -31,7 +31,7 @@ struct Algorithm {
   Order order = Order::kMoves;
   /// A reduction combines the ranks' values in rank order, for operations that are not commutative.
   bool in_rank_order = false;
-  /// Each block goes straight from its rank to its place at another's.
+  /// Each block goes straight from its rank to the one that needs it.
   bool one_hop = false;
 };
 

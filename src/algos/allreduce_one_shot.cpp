@@ -50,6 +50,7 @@ extern const Algorithm allreduce_one_shot = {
     cost,
     Order::kRanks,
     /*in_rank_order=*/true,
+    /*one_hop=*/true,
 };
 
 }  // namespace uzip

@@ -50,6 +50,7 @@ extern const Algorithm reduce_scatter_two_shot = {
     cost,
     Order::kRanks,
     /*in_rank_order=*/true,
+    /*one_hop=*/true,
 };
 
 }  // namespace uzip

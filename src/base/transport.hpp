@@ -54,6 +54,7 @@ struct TransportInfo {
   std::string description;  ///< for people: "ucx 1.13.1: posix, cma, tcp"
   bool all_same_host = false;  ///< every pair of processes shares memory, and uses it
   std::vector<int> hosts;      ///< by process; equal numbers: the two share memory, and use it. Empty: not known
+  bool peer_reads = false;     ///< processes of one host read long bodies from each other's memory
   int processes_here = 1;      ///< processes of the job on this host; may differ between hosts
 };
 
@@ -61,6 +62,14 @@ struct TransportInfo {
 enum class BodyUse : uint8_t {
   kAny,
   kMoved,  ///< it goes to where it belongs, between buffers that are likely to be in caches
+};
+
+/// What a transport may make use of when it chooses a body's way.
+struct SendHints {
+  BodyUse use = BodyUse::kAny;
+  /// Processes that this very body is sent to, one after the other, with nothing written to it in between; 0: one of
+  /// these sends, but not the first.
+  uint32_t receivers = 1;
 };
 
 class Transport {
@@ -79,7 +88,7 @@ class Transport {
   /// been received. Messages of one process to another are announced in the order of sending.
   virtual Result<Progress> send(int peer, std::span<const std::byte> head,
                                 std::span<const std::byte> body, Completion* completion,
-                                BodyUse use) = 0;
+                                const SendHints& hints) = 0;
 
   /// Takes the body of an announced message into `dst` (dst.size() >= message.body_bytes, checked) and ends
   /// the message's life, also on error.

@@ -416,18 +416,18 @@ void Communicator::on_control(const MessageHead& head, const std::string& text) 
 // ---- Sending ---------------------------------------------------------------------------------------------
 
 Result<Progress> Communicator::send(int peer, MessageIndex index, uint32_t tag, const FrameHeader& frame,
-                                    std::span<const std::byte> body, Completion* completion, BodyUse use) {
+                                    std::span<const std::byte> body, Completion* completion, const SendHints& hints) {
   MessageHead head;
   head.envelope = {0, 0, index.pack(), tag};
   head.frame = frame;
   seal(head);
-  return send(peer, head, body, completion, use);
+  return send(peer, head, body, completion, hints);
 }
 
 Result<Progress> Communicator::send(int peer, MessageHead& head, std::span<const std::byte> body,
-                                    Completion* completion, BodyUse use) {
+                                    Completion* completion, const SendHints& hints) {
   readdress(head, numbers_[static_cast<size_t>(peer)], static_cast<uint32_t>(rank_));
-  return engine_.transport().send(process(peer), bytes_of(head), body, completion, use);
+  return engine_.transport().send(process(peer), bytes_of(head), body, completion, hints);
 }
 
 bool Communicator::take_expected(int peer, MessageHead& head, std::span<std::byte> body) {

@@ -89,9 +89,9 @@ class Communicator {
 
   // For Request.
   Result<Progress> send(int peer, MessageIndex index, uint32_t tag, const FrameHeader& frame,
-                        std::span<const std::byte> body, Completion* completion, BodyUse use);
+                        std::span<const std::byte> body, Completion* completion, const SendHints& hints);
   /// The same with a sealed head, which is readdressed.
-  Result<Progress> send(int peer, MessageHead& head, std::span<const std::byte> body, Completion* completion, BodyUse use);
+  Result<Progress> send(int peer, MessageHead& head, std::span<const std::byte> body, Completion* completion, const SendHints& hints);
   /// Takes the next message from a rank if it has this head, which is readdressed, and a body of this length.
   bool take_expected(int peer, MessageHead& head, std::span<std::byte> body);
   void offer_held(Request& request, uint32_t round);

@@ -17,15 +17,11 @@ constexpr size_t kCopiedMeanwhile = 4 * 1024;
 constexpr int kMostRanks = 16;
 
 bool has_one_hop(const Plan& plan) {
-  static const Algorithm* const kOneHop[] = {find_algorithm(Coll::kAllreduce, "one_shot"),
-                                             find_algorithm(Coll::kReduceScatter, "two_shot"),
-                                             find_algorithm(Coll::kAllgather, "two_shot"),
-                                             find_algorithm(Coll::kBarrier, "dissemination")};
   switch (plan.shape.kind) {
-    case CallKind::kAllreduce: return plan.algorithm == kOneHop[0];
-    case CallKind::kReduceScatter: return plan.algorithm == kOneHop[1];
-    case CallKind::kAllgather: return plan.algorithm == kOneHop[2];
-    case CallKind::kBarrier: return plan.algorithm == kOneHop[3] && plan.shape.size == 2;
+    case CallKind::kAllreduce:
+    case CallKind::kReduceScatter:
+    case CallKind::kAllgather: return plan.algorithm && plan.algorithm->one_hop;
+    case CallKind::kBarrier: return plan.shape.size == 2;
     default: return false;
   }
 }
@@ -72,8 +68,9 @@ void DirectExchange::start() {
   head_ = request_.sealed_head({MessageKind::kCollective, 0, 0}, raw_frame_header(args.type, args.count));
   for (size_t step = 1; step < ranks_; ++step) {
     const size_t peer = (rank_ + step) % ranks_;
+    const uint32_t receivers = scatters_ ? 1 : step == 1 ? static_cast<uint32_t>(ranks_ - 1) : 0;
     const Result<Progress> sent = request_.send(static_cast<int>(peer), head_, args.count, {sent_to(peer), bytes_},
-                                                &sends_[peer].completion);
+                                                &sends_[peer].completion, receivers);
     if (!sent.ok()) return request_.fail(sent.status());
     if (*sent == Progress::kPending) ++pending_;
     else if (--missing_ == 0) return finish();

@@ -106,12 +106,12 @@ class Request {
   std::byte* base(Slot slot, uint32_t round) const;
   std::byte* block_address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const;
   Result<Progress> send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
-                        std::span<const std::byte> body, Completion* completion);
+                        std::span<const std::byte> body, Completion* completion, uint32_t receivers);
   // For DirectExchange: messages that differ in their ends and bodies only.
   /// The head of such, not addressed yet.
   MessageHead sealed_head(MessageIndex index, FrameHeader frame) const;
   Result<Progress> send(int peer, MessageHead& head, size_t elements, std::span<const std::byte> body,
-                        Completion* completion);
+                        Completion* completion, uint32_t receivers);
   /// Takes the message from `peer` with this head and a body of this length if it is the next from there.
   bool take_expected(int peer, MessageHead& head, std::span<std::byte> body);
   CodingHabit& coding_habit() { return coding_habit_; }

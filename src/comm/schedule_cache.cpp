@@ -5,6 +5,7 @@
 #include "algos/verify.hpp"
 #include "comm/gpu_devices.hpp"
 #include "comm/message_head.hpp"
+#include "comm/repeated_sends.hpp"
 #include "comm/staged_schedule.hpp"
 
 #include <algorithm>
@@ -107,6 +108,7 @@ Status prepare(PreparedSchedule& prepared, const Plan& plan, const Shape& shape,
   } else {
     lay_out_wires(prepared, type, plan.codec, plan.codec ? aligned(scratch_bytes) : scratch_bytes);
   }
+  prepared.receivers = count_receivers(prepared.schedule);
   if (!gpu) prepared.lent = find_lent_operands(prepared.schedule);
   for (const Step& step : prepared.schedule.steps) prepared.is_long.push_back(is_long(step, type, gpu != nullptr));
   return index_receives(prepared);

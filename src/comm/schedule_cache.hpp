@@ -43,6 +43,7 @@ struct PreparedSchedule {
   std::vector<std::vector<uint32_t>> receives;  ///< [peer][message] -> step
   std::vector<uint32_t> ready;                  ///< steps without dependencies, in program order
   std::vector<bool> is_long;                    ///< steps that take too long for inside a callback
+  std::vector<uint32_t> receivers;              ///< of the same body as a send's, see count_receivers()
   LentOperands lent;                            ///< none for buffers in GPU memory
 };
 

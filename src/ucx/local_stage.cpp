@@ -9,9 +9,8 @@
 namespace uzip {
 namespace {
 
-constexpr size_t kBlocks = 64;
-constexpr size_t kBlockBytes = kStageBytes / kBlocks;
-static_assert(kMostStagedBytes / kBlockBytes < kBlocks);
+constexpr size_t kBlockBytes = kStageBytes / kStageBlocks;
+static_assert(kStageBlocks <= 64 && kMostStagedBytes / kBlockBytes < kStageBlocks);
 
 size_t blocks_of(size_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes; }
 
@@ -27,8 +26,11 @@ void copy_for_others(std::byte* dst, std::span<const std::byte> body) {
 }  // namespace
 
 // Between Intel's cores lines that were just written move slowly, and each copy more costs as much: 32 KiB take 12 instead of 8
-// microseconds.
-size_t most_staged_moves() { return cpu_vendor() == CpuVendor::kIntel ? size_t{16} << 10 : size_t{64} << 10; }
+// microseconds. Several receivers share one of the two copies, and would read the sender's memory one system call each.
+size_t most_staged_moves(bool several) {
+  if (several) return size_t{256} << 10;
+  return cpu_vendor() == CpuVendor::kIntel ? size_t{16} << 10 : size_t{64} << 10;
+}
 
 std::optional<size_t> LocalStage::put(std::span<const std::byte> body) {
   if (memory_ == nullptr || body.empty() || body.size() > kMostStagedBytes) return std::nullopt;
@@ -38,10 +40,24 @@ std::optional<size_t> LocalStage::put(std::span<const std::byte> body) {
   if (begins == 0) return std::nullopt;
   const auto first = static_cast<size_t>(std::countr_zero(begins));
   used_ |= ones(blocks) << first;
+  readers_[first] = 1;
+  last_ = body;
+  last_begin_ = first * kBlockBytes;
   copy_for_others(memory_ + first * kBlockBytes, body);
   return first * kBlockBytes;
 }
 
-void LocalStage::give(size_t begin, size_t bytes) { used_ &= ~(ones(blocks_of(bytes)) << begin / kBlockBytes); }
+std::optional<size_t> LocalStage::share(std::span<const std::byte> body) {
+  if (last_.empty() || last_.data() != body.data() || last_.size() != body.size()) return std::nullopt;
+  ++readers_[last_begin_ / kBlockBytes];
+  return last_begin_;
+}
+
+void LocalStage::give(size_t begin, size_t bytes) {
+  const size_t first = begin / kBlockBytes;
+  if (--readers_[first] > 0) return;
+  used_ &= ~(ones(blocks_of(bytes)) << first);
+  if (last_begin_ == begin) forget();
+}
 
 }  // namespace uzip

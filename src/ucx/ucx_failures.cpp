@@ -74,6 +74,13 @@ void UcxTransport::watch_peers() {
   }
 }
 
+// As far as watching them has shown.
+bool UcxTransport::reads_all_here() const {
+  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return peer.index == rank_ || !peer.same_host || (peer.offers && peer.readable);
+  });
+}
+
 void UcxTransport::look_for_ended() {
   const std::vector<int> ended = watch_.ended();
   if (ended.empty()) return;

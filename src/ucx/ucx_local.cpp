@@ -37,10 +37,11 @@ void UcxTransport::learn_who_sees_stage() {
     queued_peers_[i]->sees_stage = inbox_.opened_by(static_cast<uint32_t>(i)) && queued_peers_[i]->queue.is_open();
 }
 
-// Nothing if the stage has no place for the body.
+// Nothing if the stage has no place for the body. A body that was sent before shares its place with what is still there of it.
 std::optional<Result<Progress>> UcxTransport::send_staged(Peer& peer, std::span<const std::byte> head,
-                                                          std::span<const std::byte> body) {
-  const std::optional<size_t> begin = stage_.put(body);
+                                                          std::span<const std::byte> body, bool again) {
+  std::optional<size_t> begin = again ? stage_.share(body) : std::nullopt;
+  if (!begin) begin = stage_.put(body);
   if (!begin) return std::nullopt;
   Operation* staged = operations_.take(Operation::Kind::kStaged, peer.index, nullptr);
   staged->staged_at = *begin;
@@ -54,6 +55,7 @@ std::optional<Result<Progress>> UcxTransport::send_staged(Peer& peer, std::span<
   }
   ++peer.next_send;
   staged->awaited = true;
+  ++peer.staged;
   ++pending_sends_;
   return Progress::kDone;
 }

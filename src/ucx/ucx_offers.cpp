@@ -93,7 +93,10 @@ void UcxTransport::on_answer(std::span<const std::byte> header) {
     return;
   }
   if (answer.verdict == Verdict::kTaken) {
-    if (was_staged) stage_.give(offer->staged_at, offer->bytes);
+    if (was_staged) {
+      stage_.give(offer->staged_at, offer->bytes);
+      --peers_[answer.source].staged;
+    }
     finish(offer, Status());
     return;
   }

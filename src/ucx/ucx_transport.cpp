@@ -101,7 +101,9 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::create(const Config& config,
   transport->connect_samples();
   transport->describe();
   // Nobody goes on, and perhaps leaves, before all others watch it.
-  UZIP_RETURN_IF_ERROR(allgather({}, &all));
+  const std::byte reads{transport->reads_all_here()};
+  UZIP_RETURN_IF_ERROR(allgather({&reads, 1}, &all));
+  transport->info_.peer_reads = std::all_of(all.begin(), all.end(), [](const auto& one) { return one == std::vector{std::byte{1}}; });
   transport->inbox_.close_file();
   transport->learn_who_sees_stage();
   return transport;
@@ -224,7 +226,8 @@ Result<ucp_ep_h> UcxTransport::endpoint_of(Peer& peer) {
 }
 
 Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
-                                    std::span<const std::byte> body, Completion* completion, BodyUse use) {
+                                    std::span<const std::byte> body, Completion* completion,
+                                    const SendHints& hints) {
   if (index < 0 || index >= size() || head.size() > kMaxHeadBytes) {
     return error(UZIP_ERR_INTERNAL, "message with a head of %zu bytes to process %d of %d",
                  head.size(), index, size());
@@ -232,9 +235,12 @@ Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
   Peer& peer = peers_[static_cast<size_t>(index)];
   if (peer.failed) return peer.failure;
   if (index == rank_) return send_to_self(head, body, completion);
-  const bool read_once = use == BodyUse::kMoved && peer.offers && body.size() > most_staged_moves();
-  if (peer.sees_stage && !read_once && body.size() > kQueueBodyBytes)
-    if (const auto sent = send_staged(peer, head, body)) return *sent;
+  const bool again = hints.receivers == 0;
+  if (!again) stage_.forget();
+  const bool moves = hints.use == BodyUse::kMoved && body.size() > most_staged_moves(hints.receivers != 1);
+  const bool is_read = peer.offers && (moves || peer.staged >= kMostStagedAhead);
+  if (peer.sees_stage && !is_read && body.size() > kQueueBodyBytes)
+    if (const auto sent = send_staged(peer, head, body, again)) return *sent;
   if (peer.offers && body.size() >= (peer.queue.is_open() ? kQueueBodyBytes + 1 : kPeerReadThreshold)) {
     return send_offer(peer, head, body, completion);
   }

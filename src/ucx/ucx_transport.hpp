@@ -55,7 +55,7 @@ class UcxTransport final : public Transport {
   const TransportInfo& info() const override { return info_; }
 
   Result<Progress> send(int peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                        Completion* completion, BodyUse use) override;
+                        Completion* completion, const SendHints& hints) override;
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
                            Completion* completion) override;
   void discard(Incoming& message) override;
@@ -82,6 +82,7 @@ class UcxTransport final : public Transport {
     ArrivalOrder order;      ///< of the messages from it
     LocalQueue queue;        ///< to it
     bool sees_stage = false;  ///< it has opened this process's inbox
+    uint32_t staged = 0;      ///< bodies for it in the stage
     int inbox_queue = -1;    ///< number of its queue in the inbox; -1: it has none
   };
 
@@ -89,6 +90,7 @@ class UcxTransport final : public Transport {
   Status learn_peers(const std::vector<std::vector<std::byte>>& records);
   void watch_peers();
   void connect_samples();
+  bool reads_all_here() const;
   void poll_until(std::chrono::milliseconds limit);
   void describe();
 
@@ -100,7 +102,8 @@ class UcxTransport final : public Transport {
   Result<Progress> post(Operation* operation, WireKind kind, std::span<const std::byte> body);
   Result<Progress> send_offer(Peer& peer, std::span<const std::byte> head,
                               std::span<const std::byte> body, Completion* completion);
-  std::optional<Result<Progress>> send_staged(Peer& peer, std::span<const std::byte> head, std::span<const std::byte> body);
+  std::optional<Result<Progress>> send_staged(Peer& peer, std::span<const std::byte> head, std::span<const std::byte> body,
+                                              bool again);
   Result<Progress> send_to_self(std::span<const std::byte> head, std::span<const std::byte> body,
                                 Completion* completion);
   void finish(Operation* operation, const Status& status);

@@ -24,8 +24,8 @@ class MeddlingTransport final : public Transport, public TransportSink {
   bool flushed() override { return inner_->flushed(); }
 
   Result<Progress> send(int peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                        Completion* completion, BodyUse use) override {
-    return inner_->send(peer, head, body, completion, use);
+                        Completion* completion, const SendHints& hints) override {
+    return inner_->send(peer, head, body, completion, hints);
   }
 
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,

@@ -83,10 +83,10 @@ class UncountedTransport final : public Transport, public TransportSink {
   int size() const override { return inner_->size(); }
   const TransportInfo& info() const override { return inner_->info(); }
   Result<Progress> send(int peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                        Completion* completion, BodyUse use) override {
+                        Completion* completion, const SendHints& hints) override {
     const Counting off(false);
     auto counted = std::make_unique<Counted>(completion, this);
-    const auto result = inner_->send(peer, head, body, counted.get(), use);
+    const auto result = inner_->send(peer, head, body, counted.get(), hints);
     return kept(result, std::move(counted));
   }
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,

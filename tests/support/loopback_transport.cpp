@@ -102,6 +102,7 @@ class LoopbackTransport final : public Transport {
     info_.description = "loopback";
     info_.all_same_host = core_->options.all_same_host;
     info_.hosts = core_->options.hosts;
+    info_.peer_reads = true;
     info_.processes_here = info_.all_same_host ? size() : 1;
   }
   ~LoopbackTransport() override;
@@ -112,7 +113,7 @@ class LoopbackTransport final : public Transport {
   const TransportInfo& info() const override { return info_; }
 
   Result<Progress> send(int peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                        Completion* completion, BodyUse) override;
+                        Completion* completion, const SendHints&) override;
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
                            Completion* completion) override;
   void discard(Incoming& message) override;
@@ -145,7 +146,7 @@ LoopbackTransport::~LoopbackTransport() {
 // ---- Sending and receiving ----
 
 Result<Progress> LoopbackTransport::send(int peer, std::span<const std::byte> head,
-                                         std::span<const std::byte> body, Completion* completion, BodyUse) {
+                                         std::span<const std::byte> body, Completion* completion, const SendHints&) {
   Guard guard(core_->mutex);
   if (peer < 0 || peer >= size() || head.size() > kMaxHeadBytes) {
     return error(UZIP_ERR_INTERNAL, "head of %zu bytes to process %d", head.size(), peer);

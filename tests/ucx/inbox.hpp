@@ -41,9 +41,9 @@ struct Pending {
 };
 
 inline Pending start_send(Transport& transport, int peer, std::span<const std::byte> head,
-                          std::span<const std::byte> body, BodyUse use = BodyUse::kAny) {
+                          std::span<const std::byte> body, const SendHints& hints = {}) {
   Pending pending;
-  pending.answer = transport.send(peer, head, body, pending.ticket.get(), use);
+  pending.answer = transport.send(peer, head, body, pending.ticket.get(), hints);
   return pending;
 }
 

@@ -68,6 +68,32 @@ TEST_F(LocalStageTest, TakesTheFirstPlaceThatIsLongEnough) {
   EXPECT_EQ(stage.put(some_bytes(100000, 5)).value(), a);
 }
 
+TEST_F(LocalStageTest, ReadersShareAPlaceUntilAllHaveGivenItBack) {
+  const auto body = some_bytes(100000, 1), other = some_bytes(100000, 2);
+  EXPECT_EQ(stage.share(body), std::nullopt) << "nothing was put";
+  const size_t begin = stage.put(body).value();
+  EXPECT_EQ(stage.share(body), begin);
+  EXPECT_EQ(stage.share(body), begin);
+  EXPECT_EQ(stage.share(other), std::nullopt);
+  EXPECT_EQ(stage.share(std::span(body).first(99999)), std::nullopt);
+  stage.give(begin, body.size());
+  stage.give(begin, body.size());
+  EXPECT_EQ(stage.share(body), begin) << "one has not given it back";
+  const size_t second = stage.put(other).value();
+  EXPECT_NE(second, begin);
+  EXPECT_EQ(stage.share(body), std::nullopt) << "not the last one";
+  stage.give(begin, body.size());
+  stage.give(begin, body.size());
+  EXPECT_EQ(stage.share(other), second) << "still the last one";
+  stage.give(second, other.size());
+  stage.give(second, other.size());
+  EXPECT_EQ(stage.share(other), std::nullopt) << "its place is free";
+  EXPECT_EQ(stage.put(body), begin);
+  stage.forget();
+  EXPECT_EQ(stage.share(body), std::nullopt);
+  EXPECT_EQ(std::memcmp(memory.data() + begin, body.data(), body.size()), 0);
+}
+
 TEST_F(LocalStageTest, RefusesWhatItIsNotFor) {
   EXPECT_EQ(stage.put({}), std::nullopt);
   EXPECT_EQ(stage.put(some_bytes(kMostStagedBytes + 1, 1)), std::nullopt);

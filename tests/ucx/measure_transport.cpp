@@ -74,7 +74,7 @@ struct Bench {
     }
   }
   void send() {
-    const auto result = transport.send(1 - transport.rank(), head, source, &sent, BodyUse::kAny);
+    const auto result = transport.send(1 - transport.rank(), head, source, &sent, {});
     if (result.ok() && *result == Progress::kPending) ++sent.pending;
   }
   void ping_pong(size_t rounds) {

@@ -63,7 +63,7 @@ TEST(SelfMessages, DontAllocate) {
       size_t before = 0;
       for (int turn = 0; turn < 100; ++turn) {
         if (turn == 10) before = allocations;
-        const auto answer = child.transport->send(0, as_head("x"), body, &sent, BodyUse::kAny);
+        const auto answer = child.transport->send(0, as_head("x"), body, &sent, {});
         CHILD_CHECK(answer.ok());
         CHILD_CHECK((*answer == Progress::kDone) == (bytes <= 8192));
         const int taken = taker->taken, calls = sent.calls;

@@ -366,9 +366,9 @@ TEST_P(TransportContract, RefusesNonsense) {
   with_ranks(2, [&] {
     const std::string long_head(kMaxHeadBytes + 1, 'x');
     Ticket ticket;
-    EXPECT_FALSE(at(0).send(2, {}, {}, &ticket, BodyUse::kAny).ok());
-    EXPECT_FALSE(at(0).send(-1, {}, {}, &ticket, BodyUse::kAny).ok());
-    EXPECT_FALSE(at(0).send(1, as_head(long_head), {}, &ticket, BodyUse::kAny).ok());
+    EXPECT_FALSE(at(0).send(2, {}, {}, &ticket, {}).ok());
+    EXPECT_FALSE(at(0).send(-1, {}, {}, &ticket, {}).ok());
+    EXPECT_FALSE(at(0).send(1, as_head(long_head), {}, &ticket, {}).ok());
     EXPECT_EQ(ticket.calls, 0);
   });
 }
@@ -430,8 +430,9 @@ TEST_P(TransportContract, BodiesOfSendsThatAreOverAreNotNeeded) {
       ASSERT_TRUE(until([&] { return at(0).flushed() && at(1).flushed(); }));
     }
     if (!stages) return;
-    EXPECT_GT(at_once[0], 20u);
-    EXPECT_LT(at_once[0], bodies.size());
+    // Then the receiver reads them when it comes to it, if it may; else they wait for a place.
+    const bool reads = std::string(kKinds[GetParam()].name).ends_with("peer_read");
+    EXPECT_TRUE(reads ? at_once[0] == kMostStagedAhead : at_once[0] > 20u && at_once[0] < bodies.size()) << at_once[0];
     EXPECT_EQ(at_once[0], at_once[1]);
     EXPECT_EQ(at_once[0], at_once[2]);
   });
