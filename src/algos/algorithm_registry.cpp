@@ -20,6 +20,7 @@
   X(allgather_hierarchical)           \
   X(barrier_dissemination)            \
   X(bcast_scatter_allgather)          \
+  X(bcast_direct)                     \
   X(bcast_binomial)                   \
   X(bcast_chain)                      \
   X(bcast_double_tree)                \

@@ -31,8 +31,10 @@ Schedule build(const Shape& shape, int rank) {
 double cost(const Shape& shape, double bytes, const CostModel& model) {
   // A rank sends to its children one after another, unless it is they whose cores carry the bytes.
   const CostModel near = between_neighbors(shape, model);
-  const double depth = doubling_depth(shape.size), sent = near.cores_carry ? depth : doubling_rounds(shape.size);
-  return time_of({.hops = depth, .wire = sent * bytes, .coded = bytes}, shape, bytes, near);
+  const double depth = doubling_depth(shape.size), children = doubling_rounds(shape.size);
+  const double sent = near.cores_carry ? depth : children;
+  // Where the last child has no subtree to wait for, the messages before its own are what it waits for.
+  return time_of({.hops = depth, .messages = (children - depth) / 2, .wire = sent * bytes, .coded = bytes}, shape, bytes, near);
 }
 
 }  // namespace

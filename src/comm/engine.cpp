@@ -133,6 +133,7 @@ LinkFacts Engine::link_facts(std::span<const int> processes) const {
                                                : all_equal([&](int process) { return info.hosts[static_cast<size_t>(process)]; });
   // Hosts may be pretended.
   LinkFacts facts = uzip::link_facts(share_memory && all_equal([&](int process) { return host_of(process); }), tuning_.get());
+  facts.peer_reads = transport_->info().peer_reads;
   facts.gpus = job_uses_gpus_;
   return facts;
 }
@@ -437,7 +438,7 @@ void Engine::end_letter(Letter* letter, bool has_text) {
 
 void Engine::send_control(int process, const MessageHead& head, const std::string& text) {
   Letter* letter = new_letter(head, text.substr(0, kMostControlText), false);
-  const auto sent = transport_->send(process, bytes_of(head), std::as_bytes(std::span(letter->text)), letter, BodyUse::kAny);
+  const auto sent = transport_->send(process, bytes_of(head), std::as_bytes(std::span(letter->text)), letter, {});
   if (!sent.ok() || *sent == Progress::kDone) end_letter(letter, true);
 }
 

@@ -44,6 +44,7 @@ class Plan {
   size_t chunk = 1;       ///< elements of one rank's block in one round, > 0
   uint32_t rounds = 0;
   uint32_t window = 1;    ///< rounds in flight
+  bool reads = false;         ///< receivers read the senders' memory, however long the messages are
   uint32_t split_rounds = 0;  ///< the first rounds use split-send
   std::vector<int> hosts;     ///< by rank, if some ranks share a host and others don't; else empty
   std::vector<int> sockets;   ///< by rank, if the algorithm groups the ranks of a host (Shape::sockets); else empty

@@ -1,6 +1,7 @@
 #include "comm/selector.hpp"
 
 #include "algos/rank_groups.hpp"
+#include "base/cpu.hpp"
 #include "comm/codec_speed.hpp"
 #include "comm/message_head.hpp"
 
@@ -30,6 +31,10 @@ constexpr size_t kSmallestChunkBytes = 4 * 1024;
 constexpr size_t kChunkAlignment = 64;
 /// Rounds in flight: enough to overlap the phases of rounds, and on a network to fill the line.
 constexpr uint32_t kSharedMemoryWindow = 3;
+/// With more ranks a broadcast is faster by way of copies that they share.
+constexpr int kMostBroadcastAtOnce = 3;
+/// What a rank reads of another's memory at a time, so that it does something else now and then.
+constexpr size_t kMovedPieceBytes = size_t{16} << 20;
 constexpr uint32_t kNetworkWindow = 8;
 /// Below this many bytes in a piece, coding costs more time than it saves on any link we know.
 constexpr size_t kCodecThresholdBytes = 16 * 1024;
@@ -64,7 +69,7 @@ size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 LinkFacts link_facts(bool all_same_host, const TuningTable* tuning) {
   // Typical values; algorithms cross over where they should within a factor of two on either side.
   LinkFacts facts = {.shared_memory = false, .latency = 20e-6, .bandwidth = 1.25e9};
-  if (all_same_host) facts = {.shared_memory = true, .latency = 0.5e-6, .bandwidth = 8e9};
+  if (all_same_host) facts = {.shared_memory = true, .peer_reads = true, .latency = 0.5e-6, .bandwidth = 8e9};
   const TunedLink measured = tuning ? tuning->link(all_same_host ? LinkClass::kShared : LinkClass::kNetwork) : TunedLink();
   if (measured.bandwidth > 0) {
     facts.latency = measured.latency;
@@ -312,14 +317,25 @@ Selector::Expectation Selector::expect(const Plan& plan, const Algorithm& algori
   return {flat, tries_out && flat < grouped * kEqualCost};
 }
 
-/// What is only moved, straight to where it belongs, between buffers in caches: whoever receives it reads it, and a second piece
-/// costs a system call more (1 MiB of each of two ranks: 12 % of the time). Not where GPUs' buffers are staged piece by piece,
-/// nor where ranks know their own counts only.
-void Selector::move_at_once(Plan& plan) const {
-  const bool straight = plan.point_to_point() || (plan.algorithm && plan.algorithm->one_hop && plan.shape.counts.empty());
-  if (!straight || !link_.shared_memory || link_.gpus || plan.rounds < 2 || plan.body_use() != BodyUse::kMoved) return;
-  plan.chunk = plan.shape.count;
-  plan.rounds = plan.window = 1;
+/// What is only moved, straight to where it belongs: whoever receives it reads it from the sender's memory, and a second piece costs
+/// a system call more (1 MiB of each of two ranks: 12 % of the time). Not where many ranks read the same and gain more by sharing one
+/// copy of each piece, nor large calls that copy their operands first, round by round, nor where GPUs' buffers are staged piece by
+/// piece, nor where ranks know their own counts only.
+void Selector::move_in_large_pieces(Plan& plan) const {
+  const CallShape& shape = plan.shape;
+  const bool straight = plan.point_to_point() || (plan.algorithm && plan.algorithm->one_hop && shape.counts.empty());
+  if (!straight || !link_.shared_memory || !link_.peer_reads || link_.gpus || plan.codec || plan.rounds < 2) return;
+  const bool is_bcast = shape.kind == CallKind::kBcast, to_all = is_bcast || shape.kind == CallKind::kAllgather;
+  if (is_bcast && shape.size > kMostBroadcastAtOnce) return;
+  const bool copies = shape.kind == CallKind::kAlltoall && shape.in_place;
+  const bool also_large = cpu_vendor() == CpuVendor::kIntel && !to_all && !copies && !is_reduction(shape.kind);
+  const bool cached = plan.body_use() == BodyUse::kMoved;
+  if (!cached && !also_large) return;
+  const size_t ranks = plan.of_vectors() ? static_cast<size_t>(shape.size) : 1, block = (shape.count + ranks - 1) / ranks;
+  plan.chunk = cached ? block : std::clamp(kMovedPieceBytes / datatype_size(shape.type), plan.chunk, block);
+  plan.rounds = static_cast<uint32_t>((block + plan.chunk - 1) / plan.chunk);
+  plan.window = std::min(kSharedMemoryWindow, plan.rounds);
+  plan.reads = true;
 }
 
 Result<Plan> Selector::select(const CallShape& shape) const {
@@ -330,7 +346,7 @@ Result<Plan> Selector::select(const CallShape& shape) const {
   UZIP_RETURN_IF_ERROR(choose_codec(plan, measured));
   UZIP_RETURN_IF_ERROR(choose_rounds(plan, measured));
   UZIP_RETURN_IF_ERROR(choose_algorithm(plan, measured));
-  if (!shape.options.chunk_bytes && !(measured && measured->way.chunk_bytes)) move_at_once(plan);
+  if (!shape.options.chunk_bytes && !(measured && measured->way.chunk_bytes)) move_in_large_pieces(plan);
   if (plan.algorithm && !sockets_.empty() && expect(plan, *plan.algorithm).by_socket) plan.sockets = sockets_;
   plan.digest = plan.compute_digest();
   return plan;

@@ -18,6 +18,7 @@ namespace uzip {
 /// What the selector knows of the machine; equal on all ranks of a communicator.
 struct LinkFacts {
   bool shared_memory = false;  ///< all ranks on one host
+  bool peer_reads = false;     ///< they read long messages from each other's memory
   bool gpus = false;           ///< some process of the job uses one
   double latency = 20e-6;      ///< seconds for a small message
   double bandwidth = 1e9;      ///< bytes per second and rank; of a network, which ranks of a host share, and host
@@ -67,7 +68,7 @@ class Selector {
   Status choose_rounds_of_pairs(Plan& plan, size_t bytes) const;
   Status choose_neighbor_rounds(Plan& plan) const;
   Status choose_algorithm(Plan& plan, const TunedCall* tuned) const;
-  void move_at_once(Plan& plan) const;
+  void move_in_large_pieces(Plan& plan) const;
   bool has_one_order(CallKind kind) const;
   const Algorithm* cheapest_algorithm(const Plan& plan, std::span<const Algorithm* const> allowed) const;
   struct Expectation {

@@ -145,6 +145,11 @@ const Row kRows[] = {
      [](const Rank& r) {
        return Traffic{r.children(), r.children() * r.n, r.is_root() ? 1u : 0, r.is_root() ? 0 : 1u};
      }},
+    {Coll::kBcast, "direct",
+     [](const Rank& r) {
+       if (r.is_root()) return Traffic{r.P - 1, r.n * (r.P - 1), 1, 0};
+       return Traffic{0, 0, 0, 1};
+     }},
     {Coll::kBcast, "chain",
      [](const Rank& r) {
        return Traffic{r.is_last() ? 0 : r.P, r.is_last() ? 0 : r.n, r.is_root() ? r.P : 0,

@@ -1,6 +1,7 @@
 // Plans: the same on all ranks, bounded rounds for every size, what was asked for.
 #include "comm/selector.hpp"
 
+#include "base/cpu.hpp"
 #include "comm/direct_exchange.hpp"
 #include "comm/message_head.hpp"
 
@@ -14,7 +15,7 @@
 namespace uzip {
 namespace {
 
-constexpr LinkFacts kShared = {.shared_memory = true, .latency = 0.5e-6, .bandwidth = 8e9};
+constexpr LinkFacts kShared = {.shared_memory = true, .peer_reads = true, .latency = 0.5e-6, .bandwidth = 8e9};
 constexpr LinkFacts kNetwork = {.shared_memory = false, .latency = 20e-6, .bandwidth = 1e9};
 
 CallShape shape_of(CallKind kind, DataType type, int ranks, size_t count) {
@@ -110,8 +111,9 @@ TEST(Selector, JobsWithGpusHaveLargerPiecesOnNetworks) {
 TEST(Selector, MovesAtOnceWithinAHost) {
   const Config config;
   const size_t count = 512 * 1024;
-  LinkFacts with_gpus = kShared;
+  LinkFacts with_gpus = kShared, unread = kShared;
   with_gpus.gpus = true;
+  unread.peer_reads = false;
   const auto rounds_of = [&](const LinkFacts& link, const CallShape& shape) {
     const auto plan = Selector(config, link).select(shape);
     EXPECT_TRUE(plan.ok());
@@ -122,6 +124,7 @@ TEST(Selector, MovesAtOnceWithinAHost) {
     if (kind == CallKind::kGather) shape.options.algorithm = find_algorithm(Coll::kGather, "direct");
     EXPECT_EQ(rounds_of(kShared, shape), 1u) << call_name(kind);
     EXPECT_GT(rounds_of(with_gpus, shape), 1u) << call_name(kind);
+    EXPECT_GT(rounds_of(unread, shape), 1u) << call_name(kind);
     EXPECT_GT(rounds_of(kNetwork, shape), 1u) << call_name(kind);
     shape.options.chunk_bytes = 64 * 1024;
     EXPECT_EQ(rounds_of(kShared, shape), 32u) << call_name(kind);
@@ -129,11 +132,34 @@ TEST(Selector, MovesAtOnceWithinAHost) {
     shape.count = 64 * count;  // more than caches hold
     EXPECT_GT(rounds_of(kShared, shape), 1u) << call_name(kind);
   }
-  for (CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kAllgatherV, CallKind::kBcast})
+  for (CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kAllgatherV})
     EXPECT_GT(rounds_of(kShared, shape_of(kind, UZIP_FP32, 2, count)), 1u) << call_name(kind);
+  // Readers of a broadcast share one copy of each piece if there are enough of them.
+  for (int ranks : {2, 3, 4, 8}) {
+    const CallShape shape = shape_of(CallKind::kBcast, UZIP_FP32, ranks, count);
+    EXPECT_STREQ(Selector(config, kShared).select(shape)->algorithm_name(), "direct") << ranks;
+    EXPECT_EQ(rounds_of(kShared, shape) == 1, ranks < 4) << ranks;
+  }
   CallShape ring = shape_of(CallKind::kAllgather, UZIP_FP32, 4, count);
   ring.options.algorithm = find_algorithm(Coll::kAllgather, "ring");
   EXPECT_GT(rounds_of(kShared, ring), 1u);
+}
+
+// Between Intel's cores what has one receiver is read from memory, too, in pieces that leave time for others.
+TEST(Selector, ReadsLargeMessagesInLargePiecesWhereThatIsFaster) {
+  const Config config;
+  const Selector selector(config, kShared);
+  for (CallKind kind : {CallKind::kSend, CallKind::kRecv, CallKind::kAlltoall, CallKind::kAllgather, CallKind::kReduceScatter}) {
+    CallShape shape = shape_of(kind, UZIP_FP32, is_point_to_point(kind) ? 1 : 2, size_t{20} << 20);
+    const bool reads = cpu_vendor() == CpuVendor::kIntel && kind != CallKind::kAllgather && kind != CallKind::kReduceScatter;
+    auto plan = selector.select(shape);
+    EXPECT_EQ(plan->reads, reads) << call_name(kind);
+    EXPECT_EQ(plan->rounds, reads ? 5u : 320u) << call_name(kind);
+    EXPECT_EQ(plan->body_use() == BodyUse::kMoved, reads) << call_name(kind);
+    expect_rounds_cover(*plan);
+    shape.in_place = true;
+    EXPECT_EQ(selector.select(shape)->reads, reads && kind != CallKind::kAlltoall) << "its operands are copied first";
+  }
 }
 
 TEST(Selector, JobsWithGpusCodeLargerSharesOnly) {
