@@ -219,6 +219,21 @@ TEST(CollectiveResults, OwnChoiceIsRight) {
   }
 }
 
+// Copies of a rank's own part go past the caches there, and moves in pieces of 16 MiB.
+TEST(CollectiveResults, LargeMovesKeepEveryBit) {
+  LoopbackOptions wire = quiet_wire();
+  wire.all_same_host = true;
+  LoopbackJob job(3, wire);
+  for (uzip_coll_t coll : {UZIP_ALLGATHER, UZIP_BCAST, UZIP_SCATTER, UZIP_ALLTOALL}) {
+    for (Placement placement : {Placement::kApart, Placement::kInPlace}) {
+      const bool blocks = coll == UZIP_ALLGATHER || coll == UZIP_SCATTER || coll == UZIP_ALLTOALL;
+      const std::vector<size_t> counts(3, (size_t{34} << 20) / 8 / (blocks ? 3 : 1) + 77);
+      CollCase test({coll, UZIP_FP64, UZIP_SUM, counts, placement, Values::kBits, 5});
+      ASSERT_EQ(run_case(job, test, make_options(nullptr, kCodings[0], 0)), "");
+    }
+  }
+}
+
 TEST(CollectiveResults, ReducedNanIsCanonical) {
   LoopbackJob job(3, stormy_wire(8));
   const uint32_t odd_nan = 0xffc12345, canonical = 0x7fc00000;

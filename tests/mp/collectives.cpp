@@ -228,7 +228,7 @@ const uzip_op_t kOps[] = {UZIP_SUM, UZIP_PROD, UZIP_MIN, UZIP_MAX, UZIP_AVG};
 std::vector<const char*> algorithms_of(uzip_coll_t coll) {
   if (coll == UZIP_ALLREDUCE) return {"ring", "two_shot", "one_shot", "recursive_doubling", "rabenseifner", "hierarchical"};
   if (coll == UZIP_REDUCE_SCATTER || coll == UZIP_REDUCE_SCATTERV) return {"ring", "two_shot", "recursive_halving"};
-  if (coll == UZIP_BCAST) return {"scatter_allgather", "binomial", "chain", "hierarchical"};
+  if (coll == UZIP_BCAST) return {"scatter_allgather", "direct", "binomial", "chain", "double_tree", "hierarchical"};
   if (coll == UZIP_REDUCE) return {"two_shot", "binomial", "chain"};
   if (coll == UZIP_GATHER || coll == UZIP_SCATTER) return {"direct", "binomial"};
   if (coll == UZIP_ALLTOALL) return {"pairwise", "bruck"};
