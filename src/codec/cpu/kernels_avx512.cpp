@@ -12,8 +12,8 @@ namespace {
 template <unsigned W>
 void pack_some_bits(const uint8_t* bytes, size_t count, Bytes order, uint8_t* words) {
   for (size_t at = 0; at < count; at += 64, words += 8 * W)
-    store_words<W>(words, _mm512_permutexvar_epi8(
-                              order, transpose_bits(load_first(bytes + at, count - at))));
+    store_words<W>(
+        words, _mm512_permutexvar_epi8(order, transpose_bits(load_first(bytes + at, count - at))));
 }
 
 void pack_bits(const uint8_t* bytes, size_t count, unsigned mask, uint8_t* words) {
@@ -69,37 +69,60 @@ size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
   return static_cast<size_t>(level.escapes - escapes);
 }
 
-/// Lanes of vector `index` that hold the first word of a group of W words.
+/// Of eight groups of W words, in W vectors: the bits that are set in all words of a group, each
+/// group in a lane of its own.
 template <unsigned W>
-constexpr __mmask8 first_words(unsigned index) {
-  unsigned mask = 0;
-  for (unsigned lane = 0; lane < 8; ++lane)
-    if ((8 * index + lane) % W == 0) mask |= 1u << lane;
-  return static_cast<__mmask8>(mask);
+[[gnu::always_inline]] inline Bytes full_codes(const Bytes (&v)[W]);
+template <>
+[[gnu::always_inline]] inline Bytes full_codes<1>(const Bytes (&v)[1]) {
+  return v[0];
+}
+template <>
+[[gnu::always_inline]] inline Bytes full_codes<2>(const Bytes (&v)[2]) {
+  return _mm512_and_si512(_mm512_unpacklo_epi64(v[0], v[1]), _mm512_unpackhi_epi64(v[0], v[1]));
+}
+/// The first words of groups stand in other lanes in each vector, and so do the second and the
+/// third: blends collect them, each one lane behind the one before.
+template <>
+[[gnu::always_inline]] inline Bytes full_codes<3>(const Bytes (&v)[3]) {
+  constexpr __mmask8 kFirst = 0x49;
+  constexpr __mmask8 kSecond = 0x92;
+  constexpr __mmask8 kThird = 0x24;
+  const Bytes first =
+      _mm512_mask_mov_epi64(_mm512_mask_mov_epi64(v[0], kSecond, v[1]), kThird, v[2]);
+  const Bytes second =
+      _mm512_mask_mov_epi64(_mm512_mask_mov_epi64(v[0], kThird, v[1]), kFirst, v[2]);
+  const Bytes third =
+      _mm512_mask_mov_epi64(_mm512_mask_mov_epi64(v[0], kFirst, v[1]), kSecond, v[2]);
+  return _mm512_and_si512(first, _mm512_and_si512(_mm512_alignr_epi64(second, second, 1),
+                                                  _mm512_alignr_epi64(third, third, 2)));
+}
+/// Half of each group of the first two vectors is brought together with the other half of one of
+/// the last two.
+template <>
+[[gnu::always_inline]] inline Bytes full_codes<4>(const Bytes (&v)[4]) {
+  constexpr __mmask8 kUpper = 0xcc;
+  const Bytes low[2] = {v[0], v[1]};
+  const Bytes high[2] = {v[2], v[3]};
+  const Bytes some = full_codes<2>(low);
+  const Bytes others = full_codes<2>(high);
+  return _mm512_and_si512(_mm512_mask_mov_epi64(some, kUpper, others),
+                          _mm512_permutex_epi64(_mm512_mask_mov_epi64(others, kUpper, some), 0x4e));
 }
 
 template <unsigned W>
 size_t count_escapes(const uint8_t* words, size_t count) {
   Bytes sums = _mm512_setzero_si512();
-  // Eight groups are W vectors. The later words of a group may be in the next vector, which is loaded whole.
-  constexpr size_t kLeast = (8 + (8 + W - 1) / W) * 64;
-  Bytes v[W + 1];
-  v[W] = count >= kLeast ? load(words) : sums;
-  for (; count >= kLeast; count -= 8 * 64, words += 64 * W) {
-    v[0] = v[W];
-#pragma GCC unroll 4
-    for (unsigned i = 1; i <= W; ++i) {
-      _mm_prefetch(words + 64 * i + kNearAhead, _MM_HINT_T0);
-      v[i] = load(words + 64 * i);
-    }
+  for (; count >= 8 * 64; count -= 8 * 64, words += 64 * W) {
+    Bytes v[W];
 #pragma GCC unroll 4
     for (unsigned i = 0; i < W; ++i) {
-      Bytes all = v[i];
-      if constexpr (W > 1) all = _mm512_and_si512(all, _mm512_alignr_epi64(v[i + 1], v[i], 1));
-      if constexpr (W > 2) all = _mm512_and_si512(all, _mm512_alignr_epi64(v[i + 1], v[i], 2));
-      if constexpr (W > 3) all = _mm512_and_si512(all, _mm512_alignr_epi64(v[i + 1], v[i], 3));
-      sums = _mm512_add_epi64(sums, _mm512_maskz_popcnt_epi64(first_words<W>(i), all));
+      _mm_prefetch(words + 64 * i + kNearAhead, _MM_HINT_T0);
+      v[i] = load(words + 64 * i);
+      // Stays in a register: compilers would load it, across two lines, for each of its uses.
+      asm("" : "+v"(v[i]));
     }
+    sums = _mm512_add_epi64(sums, _mm512_popcnt_epi64(full_codes<W>(v)));
   }
   return static_cast<size_t>(_mm512_reduce_add_epi64(sums)) +
          count_full_codes_by_words<W>(words, count);
