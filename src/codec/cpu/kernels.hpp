@@ -50,7 +50,7 @@ struct Sum {
 struct Output {
   uint8_t* values;
   const uint8_t* ahead;  ///< as many bytes as it writes are brought into the cache from here on;
-                         ///< any address
+                         ///< any address; `values`: nothing is
   bool streams = false;  ///< nobody reads the values soon: they may go past the caches, and
                          ///< `ahead` doesn't matter; see finish_streaming()
   const Sum* sum = nullptr;  ///< if not null, sums are written, of a multiple of 64 values; `values`

@@ -140,18 +140,30 @@ class Places {
 /// Where vectors go one after another: to memory, as usual,
 class StoreSink {
  public:
-  explicit StoreSink(const Output& output) : dst_(output.values), ahead_(output.ahead) {}
+  explicit StoreSink(const Output& output) : dst_(output.values) {}
   [[gnu::always_inline]] void put(Bytes v) {
-    __builtin_prefetch(ahead_, 1, 2);
     prepare_ahead(dst_);
     store(dst_, v);
     dst_ += 64;
-    ahead_ += 64;
   }
   uint8_t* finish() const { return dst_; }
 
  private:
   uint8_t* dst_;
+};
+/// while something else is brought into the cache,
+class AheadSink : public StoreSink {
+ public:
+  explicit AheadSink(const Output& output) : StoreSink(output), ahead_(output.ahead) {}
+  /// Whether that is asked for.
+  static bool is_for(const Output& output) { return output.ahead != output.values; }
+  [[gnu::always_inline]] void put(Bytes v) {
+    __builtin_prefetch(ahead_, 1, 2);
+    ahead_ += 64;
+    StoreSink::put(v);
+  }
+
+ private:
   const uint8_t* ahead_;
 };
 /// or past the caches, in whole lines wherever the values begin.

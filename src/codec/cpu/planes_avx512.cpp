@@ -203,6 +203,8 @@ template <size_t kSize, class SumOfThem, class Top>
     merge_to<kSize, SumOfThem>(planes, top, count, rotation, output);
   else if (output.streams)
     merge_to<kSize, StreamSink>(planes, top, count, rotation, output);
+  else if (AheadSink::is_for(output))
+    merge_to<kSize, AheadSink>(planes, top, count, rotation, output);
   else
     merge_to<kSize, StoreSink>(planes, top, count, rotation, output);
 }
@@ -233,7 +235,7 @@ template <class Sink>
 }  // namespace
 
 void avx512_split_1(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
-  rotate_bytes<StoreSink>(src, count, rotation, {planes[0], src + kFarAhead});
+  rotate_bytes<AheadSink>(src, count, rotation, {planes[0], src + kFarAhead});
 }
 void avx512_split_2(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
   split<2>(src, count, rotation, planes);
@@ -250,6 +252,8 @@ void avx512_merge_1(const uint8_t* const* planes, size_t count, unsigned rotatio
   const unsigned left = 8 - rotation % 8;
   if (dst.streams)
     rotate_bytes<StreamSink>(planes[0], count, left, dst);
+  else if (AheadSink::is_for(dst))
+    rotate_bytes<AheadSink>(planes[0], count, left, dst);
   else
     rotate_bytes<StoreSink>(planes[0], count, left, dst);
 }

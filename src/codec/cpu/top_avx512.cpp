@@ -153,8 +153,10 @@ size_t decode(const ConstTopPlane& top, size_t count, const uint8_t* symbols,
     if (dst.sum != nullptr)
       return decode_to<Values, W, SumOfFp16>(top, count, symbols, escapes, dst);
   }
-  return dst.streams ? decode_to<Values, W, StreamSink>(top, count, symbols, escapes, dst)
-                     : decode_to<Values, W, StoreSink>(top, count, symbols, escapes, dst);
+  if (dst.streams) return decode_to<Values, W, StreamSink>(top, count, symbols, escapes, dst);
+  return AheadSink::is_for(dst)
+             ? decode_to<Values, W, AheadSink>(top, count, symbols, escapes, dst)
+             : decode_to<Values, W, StoreSink>(top, count, symbols, escapes, dst);
 }
 
 }  // namespace

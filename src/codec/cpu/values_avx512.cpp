@@ -156,8 +156,9 @@ template <class Words, class SumOfThem>
 [[gnu::always_inline]] inline uint64_t undelta(const uint8_t* src, size_t count, uint64_t base,
                                                const Output& dst) {
   if (dst.sum != nullptr) return undelta_to<Words, SumOfThem>(src, count, base, dst);
-  return dst.streams ? undelta_to<Words, StreamSink>(src, count, base, dst)
-                     : undelta_to<Words, StoreSink>(src, count, base, dst);
+  if (dst.streams) return undelta_to<Words, StreamSink>(src, count, base, dst);
+  return AheadSink::is_for(dst) ? undelta_to<Words, AheadSink>(src, count, base, dst)
+                                : undelta_to<Words, StoreSink>(src, count, base, dst);
 }
 
 template <class Words>
