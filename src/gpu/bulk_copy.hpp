@@ -60,6 +60,10 @@ UZIP_DEVICE void store_bulk(void* global, const void* shared, uint32_t bytes) {
                "r"(shared_address(shared)), "r"(bytes)
                : "memory");
 }
+/// By one thread: what is read soon, to the second-level cache.
+UZIP_DEVICE void fetch_bulk(const void* global, uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+}
 UZIP_DEVICE void commit_bulk_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /// By one thread, before loads of what it has seen that others wrote.
 UZIP_DEVICE void take_over() { asm volatile("fence.proxy.async;" ::: "memory"); }
@@ -81,6 +85,7 @@ UZIP_DEVICE void load_bulk(void* shared, const void* global, uint32_t bytes, Bul
 }
 UZIP_DEVICE void wait_bulk(BulkBarrier&, unsigned) { sync_coders(); }
 UZIP_DEVICE void hand_over() {}
+UZIP_DEVICE void fetch_bulk(const void*, uint32_t) {}
 UZIP_DEVICE void store_bulk(void* global, const void* shared, uint32_t bytes) {
   copy_by_group(global, shared, bytes);
 }

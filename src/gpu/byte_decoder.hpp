@@ -13,19 +13,21 @@ class ByteDecoder {
  public:
   static constexpr unsigned kSize = Format::kSize;
   using Ranks = SegmentRanks;
+  using Escapes = uint32_t;
+  static constexpr unsigned kParts = 1;  ///< of a thread's values, which are joined one after another
 
   UZIP_DEVICE explicit ByteDecoder(unsigned values)
-      : values_(values), first_(first_value(taken_anew(thread_index()), 0)) {}
+      : segments_(taken_anew(thread_index()), values) {}
 
   /// The first of a thread's values of a segment of eight.
-  UZIP_DEVICE unsigned first_of(unsigned segment) const {
-    return first_ + segment * (kGroupLanes * kSegmentValues);
+  UZIP_DEVICE unsigned first_of(unsigned, unsigned segment) const {
+    return segments_.first_of(segment);
   }
 
-  /// Fields of level 0; returns which are escapes and have others.
-  UZIP_DEVICE uint32_t decode_level_0(const FastBlock& block, const uint8_t* image,
-                                      const CodeTables& tables) {
-    switch (block.width0) {
+  /// Which fields of level 0 are escapes and have others.
+  UZIP_DEVICE Escapes find_escapes(const FastBlock& block, const uint8_t* image,
+                                   const CodeTables& tables) {
+    switch (block.width0()) {
       case 1: return decode_level_0_of<1>(block, image, tables);
       case 2: return decode_level_0_of<2>(block, image, tables);
       case 3: return decode_level_0_of<3>(block, image, tables);
@@ -33,13 +35,16 @@ class ByteDecoder {
     }
   }
 
-  UZIP_DEVICE Ranks rank(uint32_t escaped, ScanSums& sums) const {
+  UZIP_DEVICE Ranks rank(Escapes escaped, ScanSums& sums) const {
     return rank_segments(escaped, sums, 0);
   }
 
+  /// The fields of a part of level 0: find_escapes() has made them.
+  UZIP_DEVICE void decode_level_0(unsigned, const FastBlock&, const uint8_t*, Escapes) {}
+
   /// A thread has one or two of 32: they are put in place in shared memory, because registers
   /// can't be indexed.
-  UZIP_DEVICE void put_few(uint32_t escaped, const Ranks& ranks, const uint8_t* escapes,
+  UZIP_DEVICE void put_few(unsigned, Escapes escaped, const Ranks& ranks, const uint8_t* escapes,
                            uint8_t* work) {
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i)
@@ -59,7 +64,7 @@ class ByteDecoder {
   }
 
   /// The same for any number of them, which are in the list, behind which four bytes may be read.
-  UZIP_DEVICE void put_many(uint32_t escaped, const Ranks& ranks, const uint8_t* list,
+  UZIP_DEVICE void put_many(unsigned, Escapes escaped, const Ranks& ranks, const uint8_t* list,
                             const CodeTables& tables) {
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i) {
@@ -74,11 +79,11 @@ class ByteDecoder {
   }
 
   /// Fields that are stored as they are.
-  UZIP_DEVICE void load(const uint8_t* at) {
+  UZIP_DEVICE void load(unsigned, const uint8_t* at) {
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i) {
       const unsigned first = first_of(i);
-      if (!kWhole && first >= values_) continue;
+      if (!kWhole && first >= values()) continue;
       if constexpr (Format::kFieldShift == 0) {
         const uint2 v = *reinterpret_cast<const uint2*>(at + first);
         fields_[i][0] = v.x;
@@ -96,10 +101,10 @@ class ByteDecoder {
   }
 
   /// To be called when few escapes have been put in place, and before many are: here it has nothing to do.
-  UZIP_DEVICE void prepare(const uint8_t*) {}
+  UZIP_DEVICE void prepare(unsigned, const uint8_t*) {}
 
   /// Eight values from their fields and the plain bytes.
-  UZIP_DEVICE Words<kSize> join(unsigned segment, const uint8_t* plain) const {
+  UZIP_DEVICE Words<kSize> join(unsigned, unsigned segment, const uint8_t* plain) const {
     const unsigned first = first_of(segment);
     const uint32_t (&fields)[2] = fields_[segment];
     const uint8_t* const lower = plain + Format::low_bytes(values()) + first;
@@ -126,14 +131,15 @@ class ByteDecoder {
   }
 
  private:
-  UZIP_DEVICE unsigned values() const { return kWhole ? kTileValues : values_; }
+  UZIP_DEVICE unsigned first_of(unsigned segment) const { return segments_.first_of(segment); }
+  UZIP_DEVICE unsigned values() const { return segments_.values(); }
 
   template <unsigned kWidth>
   UZIP_DEVICE uint32_t decode_level_0_of(const FastBlock& block, const uint8_t* image,
                                          const CodeTables& tables) {
     SymbolTable<kWidth> symbols;
-    symbols.load_aligned(image + block.symbols_at);
-    const uint8_t* const words = image + block.words0_at;
+    symbols.load_aligned(image + block.symbols_at());
+    const uint8_t* const words = image + block.words0_at();
     uint32_t escaped = 0;
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i) {
@@ -145,15 +151,14 @@ class ByteDecoder {
         bits[b] = words[(first / 64 * kWidth + b) * 8 + first % 64 / 8];
         every &= bits[b];
       }
-      if constexpr (!kWhole) every &= valid_bits(first, values_);
+      every &= segments_.valid(first);
       escaped |= every << (8 * i);
       symbols.fields_of(tables, bits, fields_[i]);
     }
     return escaped;
   }
 
-  unsigned values_;
-  unsigned first_;  ///< of this thread's values
+  ThreadSegments<Format, kWhole> segments_;
   uint32_t fields_[kSegments][2];
 };
 

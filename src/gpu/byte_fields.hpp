@@ -19,21 +19,28 @@ template <class Format, bool kWhole>
 class ByteFields {
  public:
   using Ranks = SegmentRanks;
+  /// Of all fields: byte i of bit[b] for segment i.
+  struct Codes {
+    uint32_t bit[kMostWidth];
+  };
 
-  /// Each thread has its fields of the tile's `values` values at `src`, from `first_value` on.
-  UZIP_DEVICE ByteFields(const uint32_t (&fields)[kSegments][2], unsigned first_value,
-                         unsigned values, const uint8_t* src)
-      : fields_(fields), first_value_(first_value), values_(values), src_(src) {}
+  /// Each thread has its fields of the tile's values at `src`.
+  UZIP_DEVICE ByteFields(const uint32_t (&fields)[kSegments][2],
+                         const ThreadSegments<Format, kWhole>& segments, const uint8_t* src)
+      : fields_(fields), segments_(segments), src_(src) {}
 
-  /// Codes of all fields, byte i of bits[b] for segment i; returns which are escapes.
-  UZIP_DEVICE uint32_t code(uint32_t width, uint32_t base, uint32_t (&bits)[kMostWidth]) const {
+  /// Of the tile.
+  UZIP_DEVICE unsigned values() const { return segments_.values(); }
+
+  /// Returns which fields are escapes.
+  UZIP_DEVICE uint32_t code(uint32_t width, uint32_t base, Codes& codes) const {
     UZIP_UNROLL
-    for (unsigned b = 0; b < kMostWidth; ++b) bits[b] = 0;
+    for (unsigned b = 0; b < kMostWidth; ++b) codes.bit[b] = 0;
     switch (width) {
-      case 1: return code_of<1>(base, bits);
-      case 2: return code_of<2>(base, bits);
-      case 3: return code_of<3>(base, bits);
-      default: return code_of<4>(base, bits);
+      case 1: return code_of<1>(base, codes.bit);
+      case 2: return code_of<2>(base, codes.bit);
+      case 3: return code_of<3>(base, codes.bit);
+      default: return code_of<4>(base, codes.bit);
     }
   }
 
@@ -41,14 +48,13 @@ class ByteFields {
     return rank_segments(escaped, sums, turn);
   }
 
-  UZIP_DEVICE void store_codes(const uint32_t (&bits)[kMostWidth], uint32_t width,
-                               uint8_t* words) const {
+  UZIP_DEVICE void store_codes(const Codes& codes, uint32_t width, uint8_t* words) const {
     UZIP_UNROLL
     for (unsigned b = 0; b < kMostWidth; ++b) {
       if (b >= width) continue;
       UZIP_UNROLL
       for (unsigned i = 0; i < kSegments; ++i)
-        put_bits(words, first_value_of(i), width, b, byte_of(bits[b], i), values());
+        put_bits(words, segments_.first_of(i), width, b, byte_of(codes.bit[b], i), values());
     }
   }
 
@@ -60,7 +66,7 @@ class ByteFields {
     for (uint32_t mask = escaped; mask != 0; mask &= mask - 1, ++number) {
       const unsigned bit = lowest_bit(mask);
       list[by_number.rank(bit / 8, number)] =
-          static_cast<uint8_t>(load_field(first_value_of(bit / 8) + bit % 8));
+          static_cast<uint8_t>(load_field(segments_.first_of(bit / 8) + bit % 8));
     }
   }
 
@@ -81,8 +87,8 @@ class ByteFields {
   UZIP_DEVICE void store(uint8_t* dst) const {
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i) {
-      const unsigned first = first_value_of(i);
-      const uint32_t exists = valid(first);
+      const unsigned first = segments_.first_of(i);
+      const uint32_t exists = segments_.valid(first);
       if constexpr (Format::kFieldShift == 0) {
         if (exists == 0) continue;
         const uint32_t low = scatter_bits(exists & 15u) * 0xffu;
@@ -100,14 +106,6 @@ class ByteFields {
   }
 
  private:
-  UZIP_DEVICE unsigned values() const { return kWhole ? kTileValues : values_; }
-  UZIP_DEVICE unsigned first_value_of(unsigned segment) const {
-    return first_value_ + segment * (kGroupLanes * kSegmentValues);
-  }
-  UZIP_DEVICE uint32_t valid(unsigned first) const {
-    return kWhole ? 0xffu : valid_bits(first, values_);
-  }
-
   /// Codes of four fields: what is not in the window becomes the last code. A field is in the upper
   /// byte of a half, where it is compared whatever is in the byte below.
   template <unsigned kWidth>
@@ -130,7 +128,7 @@ class ByteFields {
     if constexpr (!kWhole) {
       exist = 0;
       UZIP_UNROLL
-      for (unsigned i = 0; i < kSegments; ++i) exist |= valid(first_value_of(i)) << (8 * i);
+      for (unsigned i = 0; i < kSegments; ++i) exist |= segments_.valid(segments_.first_of(i)) << (8 * i);
     }
     uint32_t escaped = exist;
     UZIP_UNROLL
@@ -153,8 +151,7 @@ class ByteFields {
   }
 
   const uint32_t (&fields_)[kSegments][2];
-  unsigned first_value_;
-  unsigned values_;
+  const ThreadSegments<Format, kWhole>& segments_;
   const uint8_t* src_;
 };
 

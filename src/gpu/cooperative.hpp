@@ -3,7 +3,8 @@
 //
 // A tile has 8192 values. Each group of 32 lanes holds 1024 consecutive ones, in four segments of
 // 256; in a segment each lane holds 8 consecutive values, so that loads and stores of a group are
-// contiguous. Bits about a thread's 32 values are kept in one word: byte i is segment i.
+// contiguous. Bits about a thread's 32 values are kept in one word: byte i is segment i. Of 8-bit types
+// a tile has twice as many values, as many bytes as of 16-bit ones, held as sliced_values.hpp says.
 #pragma once
 
 #include "gpu/platform.hpp"
@@ -13,10 +14,17 @@ namespace uzip::gpu {
 inline constexpr unsigned kThreads = 256;
 inline constexpr unsigned kGroupLanes = 32;
 inline constexpr unsigned kGroups = kThreads / kGroupLanes;
-inline constexpr unsigned kTileLog2 = 13;
-inline constexpr unsigned kTileValues = 1u << kTileLog2;
 inline constexpr unsigned kSegments = 4;
 inline constexpr unsigned kSegmentValues = 8;
+inline constexpr unsigned kThreadValues = kSegments * kSegmentValues;
+
+/// Values of a tile, of elements of so many bytes: one of frames' blocks as well.
+constexpr UZIP_HOST_DEVICE unsigned tile_log2(size_t element_bytes) {
+  return element_bytes == 1 ? 14 : 13;
+}
+constexpr UZIP_HOST_DEVICE unsigned tile_values(size_t element_bytes) {
+  return 1u << tile_log2(element_bytes);
+}
 
 UZIP_DEVICE unsigned lane_index() { return thread_index() % kGroupLanes; }
 UZIP_DEVICE unsigned group_index() { return thread_index() / kGroupLanes; }
@@ -32,6 +40,11 @@ UZIP_DEVICE uint32_t add_up_to_halves(uint32_t a, uint32_t b, uint32_t most) {
   const uint32_t most_low = most & 0xffffu;
   const uint32_t most_high = most >> 16;
   return (low < most_low ? low : most_low) | (high < most_high ? high : most_high) << 16;
+}
+UZIP_DEVICE uint32_t maximum_of_halves(uint32_t a, uint32_t b) {
+  const uint32_t low = (a & 0xffffu) < (b & 0xffffu) ? b : a;
+  const uint32_t high = a >> 16 < b >> 16 ? b : a;
+  return (low & 0xffffu) | (high & 0xffff0000u);
 }
 UZIP_DEVICE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   return byte_permute(a, b, selector);
@@ -60,7 +73,7 @@ UZIP_DEVICE uint32_t group_maximum(uint32_t value) { return ~group_minimum(~valu
 
 /// Index in the tile of the first of a thread's values in a segment.
 UZIP_DEVICE unsigned first_value(unsigned thread, unsigned segment) {
-  return thread / kGroupLanes * (kTileValues / kGroups) + segment * (kGroupLanes * kSegmentValues) +
+  return thread / kGroupLanes * (kGroupLanes * kThreadValues) + segment * (kGroupLanes * kSegmentValues) +
          thread % kGroupLanes * kSegmentValues;
 }
 
@@ -158,30 +171,6 @@ UZIP_DEVICE uint32_t rank_threads(uint32_t value, ScanSums& shared, unsigned tur
 // ---- Four bytes in a word ---------------------------------------------------------------------
 
 UZIP_DEVICE uint32_t repeat_byte(uint32_t byte) { return byte * 0x01010101u; }
-
-/// a - b in each byte, modulo 256.
-UZIP_DEVICE uint32_t subtract_bytes(uint32_t a, uint32_t b) {
-  const uint32_t high = 0x80808080u;
-  return ((a | high) - (b & ~high)) ^ ((a ^ ~b) & high);
-}
-
-/// a + b in each byte, modulo 256.
-UZIP_DEVICE uint32_t add_bytes(uint32_t a, uint32_t b) {
-  const uint32_t high = 0x80808080u;
-  return ((a & ~high) + (b & ~high)) ^ ((a ^ b) & high);
-}
-
-/// 1 in each byte that is not 0.
-UZIP_DEVICE uint32_t nonzero_bytes(uint32_t word) {
-  return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) >> 7 & 0x01010101u;
-}
-
-/// 1 in each byte where a >= b, unsigned.
-UZIP_DEVICE uint32_t not_less_bytes(uint32_t a, uint32_t b) {
-  const uint32_t high = 0x80808080u;
-  const uint32_t low = (a | high) - (b & ~high);
-  return (((a & ~b) | (~(a ^ b) & low)) & high) >> 7;
-}
 
 /// The lower halves of eight bytes in one word: byte i has values i and i + 4.
 UZIP_DEVICE uint32_t pair_nibbles(uint32_t first, uint32_t second) { return second * 16 + first; }

@@ -14,8 +14,8 @@ namespace uzip::gpu {
 /// block before is decoded.
 template <class Format>
 struct DecodeStage {
-  alignas(16) uint8_t image[kDecodeImageBytes];
-  alignas(16) uint8_t plain[kStagesPlain<Format> ? Format::plain_bytes(kTileValues) : 16];
+  alignas(16) uint8_t image[kDecodeImageBytes<Format>];
+  alignas(16) uint8_t plain[kStagesPlain<Format> ? Format::plain_bytes(Format::kTileValues) : 16];
 };
 
 /// The general decoder takes the stage of its own block, whose descriptor it has read, and `work`.
@@ -23,7 +23,7 @@ template <class Format>
 struct DecodeBuffers {
   static constexpr size_t kStageBytes = sizeof(DecodeStage<Format>);
   static constexpr size_t kGeneralBytes = sizeof(GeneralBuffers<Format::kSize>);
-  static constexpr size_t kFastBytes = kTileValues + 16;
+  static constexpr size_t kFastBytes = Format::kTileValues + 16;
   static constexpr size_t kWorkBytes = kGeneralBytes > kStageBytes + kFastBytes
                                            ? (kGeneralBytes - kStageBytes + 15) / 16 * 16
                                            : kFastBytes;
@@ -50,6 +50,7 @@ struct DecodeCommon {
   GeneralBlock general;
   alignas(8) uint8_t header[sizeof(FrameHeader)];  ///< shared memory can't hold what has a constructor
   uint32_t fault;
+  uint32_t begin;  ///< the first of this thread block's frame blocks
   uint64_t group_plain[kGroups];
   uint64_t group_coded[kGroups];
 };
@@ -115,7 +116,7 @@ UZIP_DEVICE_CALL DecodeFault decode_other(const DecodeArgs& args, const BlockVie
     return decode_constant<kType, kSize>(args, view);
   if (thread_index() == 0)
     common.fault = static_cast<uint32_t>(read_general_block(
-        image, view.coded_bytes < kDecodeImageBytes ? view.coded_bytes : kDecodeImageBytes,
+        image, view.coded_bytes < kDecodeImageBytes<Format> ? view.coded_bytes : kDecodeImageBytes<Format>,
         view.plain, view.plain_bytes, view.coded, view.coded_bytes, view.values, kSize,
         &common.general));
   sync();
@@ -131,7 +132,7 @@ template <class Format, int kType>
 UZIP_DEVICE_CALL DecodeFault decode_odd(const DecodeArgs& args, const BlockView& view,
                                         DecodeBuffers<Format>& buffers, unsigned index,
                                         DecodeCommon& common) {
-  if (view.values <= kTileValues) {
+  if (view.values <= Format::kTileValues) {
     const FastMemory memory{buffers.stage(index).image, view.plain, buffers.work};
     const FastResult result =
         FastDecoder<Format, kType, false>(args, view, memory, common.tables, common.sums).decode();
@@ -273,20 +274,23 @@ class FrameDecoder {
   /// Whether this thread is of the group that brings blocks.
   UZIP_DEVICE static bool moves() { return group_index() == kGroups - 1; }
 
-  /// Each block is decoded while the next one is brought to shared memory.
+  /// Each block is decoded while the next one is brought to shared memory. The first one's number is kept there, too, and
+  /// nothing is counted twice: registers are scarce.
   UZIP_DEVICE void decode_blocks(uint32_t begin, uint32_t end) {
+    if (thread_index() == 0) common_.begin = begin;
     if (moves()) {
       view_blocks(begin, end, 0);
       load(common_.views[0], 0);
     }
     sync();
-    for (uint32_t b = begin; b < end; ++b) {
-      const unsigned turn = b - begin;
+    const uint32_t turns = end - begin;
+    for (uint32_t turn = 0; turn < turns; turn = taken_anew(turn + 1)) {
       const BlockView& view = common_.views[turn % kViews];
-      if (!view.right) return report(DecodeFault::kTable, b);
-      if (moves() && b + 1 < end) {
+      if (!view.right) return report(DecodeFault::kTable, common_.begin + turn);
+      if (moves() && turn + 1 < turns) {
         const unsigned next = (turn + 1) % kViews;
-        if (next % kGroupLanes == 0) view_blocks(b + 1, end, next);
+        if (next % kGroupLanes == 0)
+          view_blocks(common_.begin + turn + 1, common_.begin + turns, next);
         load(common_.views[next], turn % 2 ^ 1);
       }
       wait_bulk(common_.stage_there[turn % 2], turn / 2 % 2);
@@ -294,12 +298,12 @@ class FrameDecoder {
       sync();  // the stage has been read, and the next view written
       if (fault == DecodeFault::kNone) continue;
       // What is on its way must have come before shared memory is given up.
-      if (b + 1 < end && common_.views[(turn + 1) % kViews].right)
+      if (turn + 1 < turns && common_.views[(turn + 1) % kViews].right)
         wait_bulk(common_.stage_there[turn % 2 ^ 1], (turn + 1) / 2 % 2);
-      return report(fault, b);
+      return report(fault, common_.begin + turn);
     }
-    if (end == blocks_ && (common_.plain_at != frame_header().plain_bytes ||
-                           common_.coded_at != frame_header().coded_bytes))
+    if (common_.begin + turns == blocks_ && (common_.plain_at != frame_header().plain_bytes ||
+                                             common_.coded_at != frame_header().coded_bytes))
       report(DecodeFault::kTable, blocks_);
   }
 
@@ -344,8 +348,8 @@ class FrameDecoder {
   }
 
   UZIP_DEVICE bool is_whole(const BlockView& view) const {
-    return view.values == kTileValues && view.aligned &&
-           view.plain_bytes >= Format::plain_bytes(kTileValues) &&
+    return view.values == Format::kTileValues && view.aligned &&
+           view.plain_bytes >= Format::plain_bytes(Format::kTileValues) &&
            (args_.operand == nullptr || is_pair_sum(args_.op, args_.average_over));
   }
 
@@ -355,9 +359,9 @@ class FrameDecoder {
     DecodeStage<Format>& stage = buffers_.stage(index);
     BulkBarrier& there = common_.stage_there[index];
     const unsigned bytes =
-        view.coded_bytes < kDecodeImageBytes ? view.coded_bytes : kDecodeImageBytes;
+        view.coded_bytes < kDecodeImageBytes<Format> ? view.coded_bytes : kDecodeImageBytes<Format>;
     const unsigned plain_bytes =
-        kStagesPlain<Format> && view.whole ? Format::plain_bytes(kTileValues) : 0;
+        kStagesPlain<Format> && view.whole ? Format::plain_bytes(Format::kTileValues) : 0;
     if (lane_index() == 0) expect_bulk(there, bytes + plain_bytes);
     load_bulk(stage.image, view.coded, bytes, there);
     if (plain_bytes > 0) load_bulk(stage.plain, view.plain, plain_bytes, there);

@@ -1,4 +1,4 @@
-// Encodes a frame of the lev codec in one pass: each block of threads takes tiles of 8192 values in
+// Encodes a frame of the lev codec in one pass: each block of threads takes tiles of 8192 or 16384 values in
 // turn, codes them in shared memory, learns where their bytes belong, and has them written there
 // while it codes the next one. Instantiated by kernels_*.cu.
 #pragma once
@@ -13,7 +13,7 @@ namespace uzip::gpu {
 template <class Format>
 struct EncodeShared {
   TileSlot<Format> slots[2];
-  EncodeWork work;
+  EncodeWork<Format> work;
   uint32_t next;    ///< tile
   uint64_t plains;  ///< before the tile that is placed
   uint64_t found[kGroups];
@@ -21,10 +21,10 @@ struct EncodeShared {
 
 template <class Format, bool kWhole>
 UZIP_DEVICE TileEncoder<Format, kWhole> encoder_of(const EncodeArgs& args, uint32_t tile) {
-  const uint64_t begin = static_cast<uint64_t>(tile) << kTileLog2;
+  const uint64_t begin = static_cast<uint64_t>(tile) << Format::kTileLog2;
   const uint64_t left = args.begin.count - begin;
   return {args.src + begin * Format::kSize,
-          left < kTileValues ? static_cast<unsigned>(left) : kTileValues};
+          left < Format::kTileValues ? static_cast<unsigned>(left) : Format::kTileValues};
 }
 
 /// Reads, plans and codes a tile into slot `index`. All threads call `announce`, after a barrier and
@@ -33,7 +33,7 @@ template <class Format, bool kWhole, class Announce>
 UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& shared,
                                   unsigned index, uint32_t epoch, uint32_t tile,
                                   const Announce& announce) {
-  EncodeWork& work = shared.work;
+  EncodeWork<Format>& work = shared.work;
   TileSlot<Format>& slot = shared.slots[index];
   auto encoder = encoder_of<Format, kWhole>(args, tile);
   const auto publish = [&](bool constant) {
@@ -47,10 +47,10 @@ UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& 
   uint8_t* const plain =
       kKeepsPlain<Format> || args.fixed_plain == 0
           ? nullptr
-          : args.plain + static_cast<uint64_t>(tile) * Format::plain_bytes(kTileValues);
+          : args.plain + static_cast<uint64_t>(tile) * Format::plain_bytes(Format::kTileValues);
   if (!encoder.read(bins, &work.samples, plain)) {
     announce();
-    const CodedTile coded = encoder.code_constant(slot, publish(true));
+    const CodedTile coded = code_constant_tile(encoder, slot, publish(true));
     sync();
     return coded;
   }
@@ -62,7 +62,7 @@ UZIP_DEVICE CodedTile encode_tile(const EncodeArgs& args, EncodeShared<Format>& 
   announce();
   encoder.keep_plain(slot);
   sync();
-  return encoder.code(unpack_plan(work.plan), work, slot, publish(false));
+  return code_tile(encoder, unpack_plan(work.plan), work, slot, publish(false));
 }
 
 /// For tiles at the end of a frame, and for elements that are not aligned: calls, so that the common
@@ -83,7 +83,7 @@ class FrameEncoder {
   UZIP_DEVICE FrameEncoder(const EncodeArgs& args, EncodeShared<Format>& shared)
       : args_(args),
         shared_(shared),
-        tiles_(static_cast<uint32_t>((args.begin.count + kTileValues - 1) >> kTileLog2)),
+        tiles_(static_cast<uint32_t>((args.begin.count + Format::kTileValues - 1) >> Format::kTileLog2)),
         helpers_(tiles_ > kDirectTiles ? 1 : 0),
         epoch_(args.state->epoch),
         aligned_(reinterpret_cast<uintptr_t>(args.src) % 16 == 0) {}
@@ -101,7 +101,7 @@ class FrameEncoder {
   UZIP_DEVICE static bool moves() { return group_index() == kGroups - 1; }
 
   UZIP_DEVICE bool is_whole(uint32_t tile) const {
-    return aligned_ && args_.begin.count >= (static_cast<uint64_t>(tile) + 1) << kTileLog2;
+    return aligned_ && args_.begin.count >= (static_cast<uint64_t>(tile) + 1) << Format::kTileLog2;
   }
 
   UZIP_DEVICE void encode_tiles() {
@@ -122,7 +122,12 @@ class FrameEncoder {
       uint32_t next = 0;
       if (moves() && lane_index() == 0) next = draw_tile();
       const auto announce = [&] {
-        if (moves() && lane_index() == 0) shared_.next = next;
+        if (!moves() || lane_index() != 0) return;
+        shared_.next = next;
+        // Not where tiles are read again, of which there must be room in that cache.
+        if (kKeepsPlain<Format> && is_whole(next))
+          fetch_bulk(args_.src + (static_cast<uint64_t>(next) << Format::kTileLog2) * Format::kSize,
+                     Format::kTileValues * Format::kSize);
       };
       CodedTile coded;
       if (is_whole(tile)) {
@@ -194,7 +199,7 @@ class FrameEncoder {
   }
 
   UZIP_DEVICE void write_heads(uint64_t plain_bytes, uint64_t coded_bytes) const {
-    *reinterpret_cast<uint2*>(args_.coded) = make_uint2(kTileLog2, tiles_);
+    *reinterpret_cast<uint2*>(args_.coded) = make_uint2(Format::kTileLog2, tiles_);
     const uint64_t table_end =
         sizeof(LevHead) + static_cast<uint64_t>(tiles_) * sizeof(LevTableEntry);
     if (table_end < lev_first_block(tiles_))
@@ -222,7 +227,7 @@ class FrameEncoder {
       for (uint32_t i = 0; i < args_.state->word_count; ++i) args_.words[i] = 0;
   }
 
-  static constexpr unsigned kPlainStride = Format::plain_bytes(kTileValues);
+  static constexpr unsigned kPlainStride = Format::plain_bytes(Format::kTileValues);
 
   const EncodeArgs& args_;
   EncodeShared<Format>& shared_;

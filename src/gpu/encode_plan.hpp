@@ -73,23 +73,12 @@ class ManyFields {
     return group_minimum(best);
   }
 
-  /// The cheapest width, 2 or 3, and base for level 1, when level 0 is settled; ~0 if there is none.
-  UZIP_DEVICE uint32_t cheapest_second(uint32_t escaped, uint32_t inside,
-                                       const LevelPlan& plan) const {
-    const unsigned width = 2 + lane_index() / 16;
-    const unsigned before = lane_index() % 16;
-    const unsigned symbols = (1u << width) - 1;
-    uint32_t key = ~0u;
-    if (before <= symbols && before <= plan.base[0]) {
-      const unsigned base = plan.base[0] - before;
-      const unsigned all = symbols + plan.symbols0();
-      if (base + all <= fields_) {
-        uint32_t mass = 0;
-        for (unsigned i = 0; i < all; ++i) mass += bins_[base + i];
-        key = (width * escaped + 8 * (escaped + inside - mass)) << 11 | width << 8 | base;
-      }
-    }
-    return group_minimum(key);
+  UZIP_DEVICE unsigned fields() const { return fields_; }
+  /// Of `count` fields from `first` on, which are in the histogram.
+  UZIP_DEVICE uint32_t samples_of(unsigned first, unsigned count) const {
+    uint32_t sum = 0;
+    for (unsigned i = 0; i < count; ++i) sum += bins_[first + i];
+    return sum;
   }
 
  private:
@@ -136,17 +125,9 @@ class FewFields {
     return group_minimum(best);
   }
 
-  UZIP_DEVICE uint32_t cheapest_second(uint32_t escaped, uint32_t inside,
-                                       const LevelPlan& plan) const {
-    const unsigned width = 2 + lane_index() / 16;
-    const unsigned before = lane_index() % 16;
-    const unsigned symbols = (1u << width) - 1;
-    const unsigned all = symbols + plan.symbols0();
-    const unsigned base = plan.base[0] - before;
-    const uint32_t mass = samples_before(base + all) - samples_before(base);
-    const uint32_t key = (width * escaped + 8 * (escaped + inside - mass)) << 11 | width << 8 | base;
-    const bool possible = before <= symbols && before <= plan.base[0] && base + all <= fields_;
-    return group_minimum(possible ? key : ~0u);
+  UZIP_DEVICE unsigned fields() const { return fields_; }
+  UZIP_DEVICE uint32_t samples_of(unsigned first, unsigned count) const {
+    return samples_before(first + count) - samples_before(first);
   }
 
  private:
@@ -160,6 +141,22 @@ class FewFields {
   uint32_t before_;
   uint32_t all_;
 };
+
+/// The cheapest width, 2 or 3, and base for level 1, when level 0 is settled, of one of these histograms; ~0 if there is none.
+template <class Counts>
+UZIP_DEVICE uint32_t cheapest_second(const Counts& counts, uint32_t escaped, uint32_t inside,
+                                     const LevelPlan& plan) {
+  const unsigned width = 2 + lane_index() / 16;
+  const unsigned before = lane_index() % 16;
+  const unsigned symbols = (1u << width) - 1;
+  const unsigned all = symbols + plan.symbols0();
+  const unsigned base = plan.base[0] - before;
+  const bool possible =
+      before <= symbols && before <= plan.base[0] && base + all <= counts.fields();
+  const uint32_t mass = counts.samples_of(base, possible ? all : 0);
+  const uint32_t key = (width * escaped + 8 * (escaped + inside - mass)) << 11 | width << 8 | base;
+  return group_minimum(possible ? key : ~0u);
+}
 
 /// Called by all lanes of one group, with the same result on all. `bins` holds `samples` fields.
 template <unsigned kFieldBits>
@@ -177,7 +174,7 @@ UZIP_DEVICE LevelPlan plan_levels(const uint32_t* bins, uint32_t samples, unsign
   uint32_t cost = first >> 11;
   if (two) {
     const uint32_t escaped = (cost - plan.width[0] * samples) / kSecondLevelBits;
-    const uint32_t second = counts.cheapest_second(escaped, samples - escaped, plan);
+    const uint32_t second = cheapest_second(counts, escaped, samples - escaped, plan);
     cost = plan.width[0] * samples + 8 * escaped;
     if (second != ~0u && second >> 11 < 8 * escaped) {
       cost = plan.width[0] * samples + (second >> 11);

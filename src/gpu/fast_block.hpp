@@ -8,20 +8,26 @@
 
 namespace uzip::gpu {
 
-inline constexpr unsigned kDecodeImageBytes = kTileValues + 256;
+template <class Format>
+inline constexpr unsigned kDecodeImageBytes = Format::field_bytes(Format::kTileValues) + 256;
 
 /// Where things are in the coded bytes of a block. Every thread has its own: reading it costs less
 /// than waiting for another that reads.
 struct FastBlock {
-  uint32_t levels;
-  uint32_t width0, width1;  ///< 0 for levels that are not there
+  uint32_t plan;    ///< levels | widths << 8 and << 12, as in the descriptor; widths are 0 for levels that are not there
+  uint32_t places;  ///< of level 0's words, or of fields that are stored, and << 16 of the last level's escapes
+  uint32_t words1_at;
   uint32_t count0, count1;  ///< escapes of the levels
-  uint32_t symbols_at;      ///< those of level 0, and behind them those of level 1
-  uint32_t words0_at, words1_at;  ///< levels == 0: words0_at is where the fields are
-  uint32_t escapes_at;      ///< of the last level
 
-  UZIP_DEVICE unsigned symbols0() const { return (1u << width0) - 1; }
-  UZIP_DEVICE unsigned symbols1() const { return (1u << width1) - 1; }
+  UZIP_DEVICE unsigned levels() const { return plan & 0xffu; }
+  UZIP_DEVICE unsigned width0() const { return plan >> 8 & 15u; }
+  UZIP_DEVICE unsigned width1() const { return plan >> 12; }
+  UZIP_DEVICE unsigned symbols0() const { return (1u << width0()) - 1; }
+  UZIP_DEVICE unsigned symbols1() const { return (1u << width1()) - 1; }
+  /// The symbols of level 0, and behind them those of level 1.
+  UZIP_DEVICE unsigned symbols_at() const { return 16 + 4 * levels(); }
+  UZIP_DEVICE unsigned words0_at() const { return places & 0xffffu; }
+  UZIP_DEVICE unsigned escapes_at() const { return places >> 16; }
 };
 
 UZIP_DEVICE uint32_t image_word(const uint8_t* image, unsigned at) {
@@ -42,40 +48,38 @@ UZIP_DEVICE bool read_fast_block(const uint8_t* image, unsigned coded_bytes, uns
   if (head.x != static_cast<uint32_t>(BlockKind::kPlanes) || head.y != values || head.z != kTop ||
       head.w >> 16 != 0)
     return false;
-  block->levels = head.w & 0xffu;
-  block->width0 = head.w >> 8 & 15u;
-  block->width1 = head.w >> 12;
-  if (block->levels > kMostDeviceLevels || block->width0 > kMostWidth ||
-      block->width1 > kMostWidth || (block->width0 > 0) != (block->levels > 0) ||
-      (block->width1 > 0) != (block->levels > 1))
+  FastBlock found;
+  found.plan = head.w;
+  const unsigned levels = found.levels();
+  if (levels > kMostDeviceLevels || found.width0() > kMostWidth || found.width1() > kMostWidth ||
+      (found.width0() > 0) != (levels > 0) || (found.width1() > 0) != (levels > 1))
     return false;
-  block->count0 = block->levels > 0 ? image_word(image, 16) : 0;
-  block->count1 = block->levels > 1 ? image_word(image, 20) : 0;
-  if (block->count0 > values || block->count1 > block->count0) return false;
-  block->symbols_at = 16 + 4 * block->levels;
-  const unsigned symbols = block->symbols0() + block->symbols1();
+  found.count0 = levels > 0 ? image_word(image, 16) : 0;
+  found.count1 = levels > 1 ? image_word(image, 20) : 0;
+  if (found.count0 > values || found.count1 > found.count0) return false;
+  const unsigned symbols = found.symbols0() + found.symbols1();
   if constexpr (Format::kFieldBits < 8) {
     const bool wrong = lane_index() < symbols &&
-                       image[block->symbols_at + lane_index()] >> Format::kFieldBits != 0;
+                       image[found.symbols_at() + lane_index()] >> Format::kFieldBits != 0;
     if (ballot(wrong) != 0) return false;
   }
-  unsigned at = block->symbols_at + (symbols + 3) / 4 * 4;
+  unsigned at = found.symbols_at() + (symbols + 3) / 4 * 4;
   UZIP_UNROLL
   for (unsigned p = 0; p != Format::kLowerPlanes; ++p, at += 4)
     if (image_word(image, at) != kPlaneAsItIs) return false;
   at = (at + 7) / 8 * 8;
-  block->words0_at = at;
-  if (block->levels == 0) {
-    at += Format::kFieldShift == 0 ? Format::plane_bytes(values)
-                                   : packed_bytes(values, Format::kFieldBits);
+  found.places = at;
+  if (levels == 0) {
+    at += Format::field_bytes(values);
   } else {
-    at += packed_bytes(values, block->width0);
-    block->words1_at = at;
-    at += packed_bytes(block->count0, block->width1);
-    block->escapes_at = at;
-    at += ((block->levels == 1 ? block->count0 : block->count1) + 7) / 8 * 8;
+    at += packed_bytes(values, found.width0());
+    found.words1_at = at;
+    at += packed_bytes(found.count0, found.width1());
+    found.places |= at << 16;
+    at += ((levels == 1 ? found.count0 : found.count1) + 7) / 8 * 8;
   }
-  return at <= coded_bytes && at <= kDecodeImageBytes;
+  *block = found;
+  return at <= coded_bytes && at <= kDecodeImageBytes<Format>;
 }
 
 }  // namespace uzip::gpu

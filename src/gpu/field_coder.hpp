@@ -8,24 +8,25 @@
 namespace uzip::gpu {
 
 /// Of a tile: descriptor, and the fields as they are.
-inline constexpr unsigned kImageBytes = kTileValues + 256;
+template <class Format>
+inline constexpr unsigned kImageBytes = Format::field_bytes(Format::kTileValues) + 256;
 
 /// What all threads of a block share to plan and to code a tile.
+template <class Format>
 struct EncodeWork {
   ScanSums sums;
-  alignas(16) uint8_t list[kTileValues];  ///< fields that level 0 lacks, if there is a second one
+  alignas(16) uint8_t list[Format::kTileValues];  ///< fields that level 0 lacks, if there is a second one
   uint32_t bins[2][kHistogramBins + kHistogramPadding];  ///< of tiles in turn
   uint32_t samples;  ///< in the bins, if that is not kSamples
   uint32_t plan;     ///< pack_plan()
 };
 
-/// `Fields`: ByteFields or SlicedFields.
-template <class Format, bool kWhole, class Fields>
+/// `Fields`: ByteFields or SlicedFields, each thread's of a tile.
+template <class Format, class Fields>
 class FieldCoder {
  public:
-  /// Each thread has its fields of the tile's `values` values.
-  UZIP_DEVICE FieldCoder(const Fields& fields, unsigned values, uint8_t* image, EncodeWork& work)
-      : fields_(fields), values_(values), image_(image), work_(work) {}
+  UZIP_DEVICE FieldCoder(const Fields& fields, uint8_t* image, EncodeWork<Format>& work)
+      : fields_(fields), image_(image), work_(work) {}
 
   /// Returns the number of coded bytes, and calls `publish` with it as early as possible.
   template <class Publish>
@@ -44,18 +45,15 @@ class FieldCoder {
   }
 
  private:
-  UZIP_DEVICE unsigned values() const { return kWhole ? kTileValues : values_; }
-  UZIP_DEVICE unsigned raw_field_bytes() const {
-    return Format::kFieldShift == 0 ? (values() + 7) / 8 * 8
-                                    : packed_bytes(values(), Format::kFieldBits);
-  }
+  UZIP_DEVICE unsigned values() const { return fields_.values(); }
+  UZIP_DEVICE unsigned raw_field_bytes() const { return Format::field_bytes(values()); }
 
   /// Sets plan_.levels to 0 and leaves the image to others when the levels don't pay.
   template <class Publish>
   UZIP_DEVICE void code_levels(const Publish& publish) {
     const unsigned width = plan_.width[0];
-    uint32_t bits[kMostWidth];
-    const uint32_t escaped = fields_.code(width, plan_.base[0], bits);
+    typename Fields::Codes codes;
+    const auto escaped = fields_.code(width, plan_.base[0], codes);
     const auto ranks = fields_.rank(escaped, work_.sums, 0);
     uint32_t counts[kMostDeviceLevels] = {ranks.total, 0};
     uint32_t last = ranks.total;
@@ -65,14 +63,14 @@ class FieldCoder {
     if (two) {
       fields_.list_many(escaped, ranks, work_.list);
       sync_coders();
-      counts[1] = code_second_level(work_.list, last, pack_plan(plan_), image_ + described_ + written,
-                                    image_ + kImageBytes, work_.sums);
+      counts[1] = code_second_level<Format>(work_.list, last, pack_plan(plan_), image_ + described_ + written,
+                                    image_ + kImageBytes<Format>, work_.sums);
       written += packed_bytes(last, plan_.width[1]);
       last = counts[1];
       if (!pays(written + (last + 7) / 8 * 8)) return sync_coders();
     }
     finish(written + (last + 7) / 8 * 8, publish);
-    fields_.store_codes(bits, width, image_ + described_);
+    fields_.store_codes(codes, width, image_ + described_);
     if (!two) fields_.list_few(escaped, ranks, image_ + described_ + written);
     pad(written + last);
     write_descriptor<Format>(image_, plan_, values(), counts);
@@ -90,16 +88,15 @@ class FieldCoder {
     publish(coded_bytes_);
   }
 
-  /// Zeros behind so many bytes of sections.
+  /// Zeros behind so many bytes of sections, by one group: they end at the next multiple of 8, the tile at one of 16.
   UZIP_DEVICE void pad(unsigned section_bytes) const {
-    for (unsigned i = described_ + section_bytes + thread_index(); i < coded_bytes_; i += kThreads)
-      image_[i] = 0;
+    const unsigned at = described_ + section_bytes + lane_index();
+    if (group_index() == kGroups / 2 && at < coded_bytes_) image_[at] = 0;
   }
 
   const Fields& fields_;
-  unsigned values_;
   uint8_t* image_;
-  EncodeWork& work_;
+  EncodeWork<Format>& work_;
   LevelPlan plan_{};
   unsigned described_ = 0;
   unsigned coded_bytes_ = 0;

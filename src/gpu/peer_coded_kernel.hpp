@@ -104,10 +104,10 @@ class CodedExchange : private CodedRings<kType> {
   }
   /// The values of a tile of a chunk; 0 behind its end.
   UZIP_DEVICE static unsigned values_of(const CodedChunk& chunk, uint64_t tile) {
-    const uint64_t first = tile << kTileLog2;
+    const uint64_t first = tile << Format::kTileLog2;
     if (first >= chunk.count) return 0;
-    return chunk.count - first < kTileValues ? static_cast<unsigned>(chunk.count - first)
-                                             : kTileValues;
+    return chunk.count - first < Format::kTileValues ? static_cast<unsigned>(chunk.count - first)
+                                             : Format::kTileValues;
   }
   /// The group of lanes that sees to what comes. Not the one that plans.
   UZIP_DEVICE static bool fetches() { return group_index() == kGroups - 1; }
@@ -126,7 +126,7 @@ class CodedExchange : private CodedRings<kType> {
       if (fetches() && args_.reduces)
         fetch(args_.ports[(rank_ + 1) % ranks_].take, coming,
               values_of(args_.chunks[rank_], coming), false);
-      send({tile, rank}, args_.src + (chunk.begin + (tile << kTileLog2)) * kSize, values);
+      send({tile, rank}, args_.src + (chunk.begin + (tile << Format::kTileLog2)) * kSize, values);
     }
   }
 
@@ -135,7 +135,7 @@ class CodedExchange : private CodedRings<kType> {
   UZIP_DEVICE bool combine(uint64_t tile, uint64_t coming) {
     const unsigned values = values_of(args_.chunks[rank_], tile);
     if (values == 0) return true;
-    const uint64_t first = tile << kTileLog2;
+    const uint64_t first = tile << Format::kTileLog2;
     const uint8_t* const own = args_.own + first * kSize;
     uint8_t* const result = args_.own_result + first * kSize;
     if (args_.reduces && ranks_ == 2) {
@@ -187,7 +187,7 @@ class CodedExchange : private CodedRings<kType> {
       const CodedChunk& chunk = args_.chunks[rank];
       const unsigned values = values_of(chunk, tile);
       if (values == 0) continue;
-      if (!take(args_.ports[rank].collect, tile, shared_.decoding.pulling(), chunk.begin + (tile << kTileLog2),
+      if (!take(args_.ports[rank].collect, tile, shared_.decoding.pulling(), chunk.begin + (tile << Format::kTileLog2),
                 values, true))
         return false;
     }
@@ -208,7 +208,7 @@ class CodedExchange : private CodedRings<kType> {
     const unsigned index = turn_++ % 2;
     clear_bins(index ^ 1);
     const CodedTile coded =
-        values == kTileValues && is_unit_aligned(src)
+        values == Format::kTileValues && is_unit_aligned(src)
             ? Codec::template encode<true>(shared_, args_.levels, src, values, index)
             : Codec::template encode<false>(shared_, args_.levels, src, values, index);
     const uint32_t plain = coded.constant ? 0 : Format::plain_bytes(coded.values);
@@ -237,7 +237,7 @@ class CodedExchange : private CodedRings<kType> {
     const bool here = shuffle(word != 0 ? 1 : 0, 0) != 0;
     if (!here && !must) return;
     uint32_t bytes = shuffle(coded_bytes_of(word), 0);
-    if (bytes > kDecodeImageBytes) bytes = 0;
+    if (bytes > kDecodeImageBytes<Format>) bytes = 0;
     const uint32_t plain = bytes > 0 ? Format::plain_bytes(values) : 0;
     if (lane_index() == 0) {
       shared_.word = word;

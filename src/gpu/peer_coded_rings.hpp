@@ -66,7 +66,7 @@ class CodedRings {
   using Shared = typename Codec::Shared;
   static constexpr unsigned kSize = Format::kSize;
   static constexpr uint32_t kSlots = kTileSlots<Format>;
-  static constexpr uint32_t kPlainRoom = Format::plain_bytes(kTileValues);
+  static constexpr uint32_t kPlainRoom = Format::plain_bytes(Format::kTileValues);
 
  protected:
   UZIP_DEVICE CodedRings(const CodedArgs& args, Shared& shared)
@@ -189,7 +189,7 @@ class CodedRings {
     return room;
   }
   UZIP_DEVICE void store(uint8_t* slot, const LeavingTile& tile) const {
-    static_assert(sizeof shared_.out >= kTileValues * kSize);
+    static_assert(sizeof shared_.out >= Format::kTileValues * kSize);
     if (tile.coded_bytes == 0)
       return store_bulk(slot, &shared_.out, tile.plain_bytes);
     store_bulk(slot, shared_.out.plain, tile.plain_bytes);

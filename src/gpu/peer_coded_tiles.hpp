@@ -12,7 +12,7 @@ namespace uzip::gpu {
 /// The slots that a tile takes.
 template <class Format>
 inline constexpr uint32_t kTileSlots =
-    (Format::plain_bytes(kTileValues) + kImageBytes + kCodedSlotBytes - 1) / kCodedSlotBytes;
+    (Format::plain_bytes(Format::kTileValues) + kImageBytes<Format> + kCodedSlotBytes - 1) / kCodedSlotBytes;
 
 /// How tiles are decoded, in shared memory, where calls read it faster than from the kernel's arguments.
 struct CodedDecoding {
@@ -52,7 +52,7 @@ template <class Format>
 struct CodedShared {
   TileSlot<Format> out;    ///< a tile that leaves, or its elements
   DecodeStage<Format> in;  ///< one that has come
-  EncodeWork coding;       ///< its list is the decoder's memory, too
+  EncodeWork<Format> coding;       ///< its list is the decoder's memory, too
   ScanSums sums;           ///< of the decoder
   CodeTables tables;
   BulkBarrier in_there;
@@ -88,7 +88,7 @@ class TileCodec {
   template <bool kWhole>
   static UZIP_DEVICE_CALL CodedTile encode(Shared& shared, uint32_t levels, const uint8_t* src,
                                            unsigned values, unsigned index) {
-    EncodeWork& work = shared.coding;
+    EncodeWork<Format>& work = shared.coding;
     uint32_t* const bins = work.bins[index];
     if constexpr (!kWhole) {
       if (thread_index() == 0) work.samples = 0;
@@ -97,14 +97,14 @@ class TileCodec {
     TileEncoder<Format, kWhole, false> encoder(src, values);
     const auto publish = [](unsigned) {};
     if (!encoder.read(bins, &work.samples, shared.out.plain))
-      return encoder.code_constant(shared.out, publish);
+      return code_constant_tile(encoder, shared.out, publish);
     if (group_index() == 0) {
       const uint32_t samples = kWhole ? kSamples : work.samples;
       const LevelPlan plan = plan_levels<Format::kFieldBits>(bins, samples, levels);
       if (lane_index() == 0) work.plan = pack_plan(plan);
     }
     sync_coders();
-    return encoder.code(unpack_plan(work.plan), work, shared.out, publish);
+    return code_tile(encoder, unpack_plan(work.plan), work, shared.out, publish);
   }
 
   /// Decodes a tile in `in`, or takes its elements from the slot.
@@ -122,9 +122,9 @@ class TileCodec {
         is_aligned(decoding.dst + at * kSize) &&
         (decoding.operand == nullptr || is_aligned(decoding.operand + at * kSize));
     view.right = true;
-    view.whole = values == kTileValues && view.aligned &&
+    view.whole = values == Format::kTileValues && view.aligned &&
                  (decoding.operand == nullptr || is_pair_sum(decoding.op, decoding.average_over));
-    if (coded_bytes > kDecodeImageBytes) return DecodeFault::kTable;
+    if (coded_bytes > kDecodeImageBytes<Format>) return DecodeFault::kTable;
     if (coded_bytes == 0) {
       take_elements(shared, decoding, view, slot);
       return DecodeFault::kNone;
@@ -164,7 +164,7 @@ class TileCodec {
       return move_bytes<kThreads>(decoding.dst + view.first * kSize, slot, view.values * kSize,
                                   true);
     auto* const here = reinterpret_cast<uint8_t*>(&shared.in);
-    static_assert(sizeof(DecodeStage<Format>) >= kTileValues * kSize);
+    static_assert(sizeof(DecodeStage<Format>) >= Format::kTileValues * kSize);
     move_bytes<kThreads>(here, slot, view.values * kSize, true);
     sync_coders();
     for (unsigned first = thread_index() * kSegmentValues; first < view.values;

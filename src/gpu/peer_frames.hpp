@@ -1,6 +1,7 @@
 // Frames in the slots between ranks, and the kernels that make and take them. Used by the pipeline.
 #pragma once
 
+#include "base/datatype.hpp"
 #include "codec/lev_layout.hpp"
 #include "gpu/cooperative.hpp"
 #include "gpu/peer_group.hpp"
@@ -46,12 +47,13 @@ class PeerFrames {
   int most_elements(uint64_t* most) const {
     uint64_t plain = 0;
     uint64_t coded = 0;
-    if (api_.encode_bound(call_.type, kTileValues, &plain, &coded) != 0) return 1;
+    const uint64_t tile = tile_values();
+    if (api_.encode_bound(call_.type, tile, &plain, &coded) != 0) return 1;
     const PeerLayout& layout = group_.layout();
     const uint64_t in_outbox = plain + coded + sizeof(LevTableEntry);
-    const uint64_t in_inbox = room(kTileValues).copied_bytes() - kFrameRoom;
-    *most = kTileValues * std::min((layout.outbox_bytes() - kFrameRoom) / in_outbox,
-                                   (layout.inbox_bytes() - kFrameRoom) / in_inbox);
+    const uint64_t in_inbox = room(tile).copied_bytes() - kFrameRoom;
+    *most = tile * std::min((layout.outbox_bytes() - kFrameRoom) / in_outbox,
+                            (layout.inbox_bytes() - kFrameRoom) / in_inbox);
     return 0;
   }
 
@@ -60,7 +62,7 @@ class PeerFrames {
     FrameRoom result{};
     uint64_t bound = 0;
     if (api_.encode_bound(call_.type, count, &result.plain_bytes, &bound) != 0) return result;
-    const uint64_t tiles = (count + kTileValues - 1) / kTileValues;
+    const uint64_t tiles = (count + tile_values() - 1) / tile_values();
     // Codes of three bits and few escapes. Two levels have no more than that.
     const uint64_t codes = call_.levels > 1 ? count * 24 / 64 : count * 26 / 64;
     const uint64_t expected = lev_first_block(tiles) + codes + tiles * 64;
@@ -106,6 +108,10 @@ class PeerFrames {
   }
 
  private:
+  uint64_t tile_values() const {
+    return gpu::tile_values(datatype_size(static_cast<DataType>(call_.type)));
+  }
+
   PeerGroup& group_;
   const PeerCall& call_;
   const PluginApi& api_;

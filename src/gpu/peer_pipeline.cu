@@ -127,17 +127,18 @@ class PeerPipeline {
     if (call_.compress) fail_if(frames_.most_elements(&most));
     const PeerOptions& options = group_.options();
     if (options.most_piece > 0) most = std::min(most, options.most_piece / element_);
-    most = std::max<uint64_t>(most / kTileValues, 1) * kTileValues;
+    const uint64_t tile = tile_values(element_);
+    most = std::max<uint64_t>(most / tile, 1) * tile;
     const uint64_t usual = call_.compress ? kLeastCodedPiece : kLeastPiece;
     const uint64_t wanted = options.least_piece > 0 ? options.least_piece : usual;
-    const uint64_t least = (wanted / element_ + kTileValues - 1) / kTileValues * kTileValues;
-    sizes_ = {std::min(least, most), most, kTileValues};
+    const uint64_t least = (wanted / element_ + tile - 1) / tile * tile;
+    sizes_ = {std::min(least, most), most, tile};
   }
 
   /// The elements that a rank reduces, or that it brings.
   ElementRange chunk(int rank) const {
     if (call_.coll == PeerColl::kAllreduce)
-      return chunk_of(call_.count, group_.ranks(), rank, kTileValues);
+      return chunk_of(call_.count, group_.ranks(), rank, tile_values(element_));
     if (call_.coll == PeerColl::kReduce) return {0, rank == call_.peer ? call_.count : 0};
     return {static_cast<uint64_t>(rank) * call_.count, call_.count};
   }

@@ -16,7 +16,7 @@ class PlaneTileEncoder {
 
   /// The tile's values.
   UZIP_DEVICE PlaneTileEncoder(const uint8_t* src, unsigned values)
-      : first_value_(first_value(thread_index(), 0)), src_(src), values_(values) {}
+      : segments_(thread_index(), values), src_(src) {}
 
   /// Reads the tile, and counts some of its fields; ends with a barrier. Plain bytes that are not
   /// kept go to `plain`, unless it is null. False: all values are the same.
@@ -25,7 +25,7 @@ class PlaneTileEncoder {
     bool differs = false;
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i) {
-      const Words<kSize> words = load(first_value_of(i));
+      const Words<kSize> words = load(segments_.first_of(i));
       // One look is enough for nearly all tiles.
       differs |= kWhole ? word_differs(words, 0) : any_differs(words);
       const Planes<kSize> planes = split_values<kSize>(words);
@@ -36,16 +36,16 @@ class PlaneTileEncoder {
       if constexpr (kKeeps)
         planes_[i] = planes;
       else if (plain != nullptr)
-        write_plain(plain, first_value_of(i), planes);
+        write_plain(plain, segments_.first_of(i), planes);
     }
     if constexpr (!kWhole)
-      if (plain != nullptr) pad_plain<Format>(plain, values_);
+      if (plain != nullptr) pad_plain<Format>(plain, values());
     count_sample(0, fields_[0][0] & 0xffu, bins, samples);
     count_sample(2, fields_[2][1] & 0xffu, bins, samples);
     if (sync_coders_or(differs)) return true;
     if constexpr (kWhole) {
       UZIP_UNROLL
-      for (unsigned i = 0; i < kSegments; ++i) differs |= any_differs(load(first_value_of(i)));
+      for (unsigned i = 0; i < kSegments; ++i) differs |= any_differs(load(segments_.first_of(i)));
       return sync_coders_or(differs);
     }
     return false;
@@ -56,46 +56,27 @@ class PlaneTileEncoder {
     if constexpr (kKeeps) {
       UZIP_UNROLL
       for (unsigned i = 0; i < kSegments; ++i)
-        write_plain(slot.plain, first_value_of(i), planes_[i]);
-      if constexpr (!kWhole) pad_plain<Format>(slot.plain, values_);
+        write_plain(slot.plain, segments_.first_of(i), planes_[i]);
+      if constexpr (!kWhole) pad_plain<Format>(slot.plain, values());
     }
   }
 
-  /// Codes the fields. Publishes with `publish(coded_bytes)` as soon as that is known.
-  template <class Publish>
-  UZIP_DEVICE CodedTile code(const LevelPlan& plan, EncodeWork& work, TileSlot<Format>& slot,
-                             const Publish& publish) const {
-    const ByteFields<Format, kWhole> fields(fields_, first_value_, values_, src_);
-    FieldCoder<Format, kWhole, ByteFields<Format, kWhole>> coder(fields, values_, slot.image, work);
-    const unsigned bytes = coder.code(plan, publish);
-    return {values(), bytes, false};
-  }
-
-  template <class Publish>
-  UZIP_DEVICE CodedTile code_constant(TileSlot<Format>& slot, const Publish& publish) const {
-    return code_constant_tile(slot.image, values(), first_, publish);
-  }
+  UZIP_DEVICE ByteFields<Format, kWhole> fields() const { return {fields_, segments_, src_}; }
+  UZIP_DEVICE unsigned values() const { return segments_.values(); }
+  /// The bits of the tile's first value.
+  UZIP_DEVICE uint64_t first_bits() const { return first_; }
 
   /// Reads a tile once more, for its plain bytes.
   UZIP_DEVICE void copy_plain(uint8_t* plain) {
     UZIP_UNROLL
     for (unsigned i = 0; i < kSegments; ++i) {
-      const unsigned first = first_value_of(i);
+      const unsigned first = segments_.first_of(i);
       write_plain(plain, first, split_values<kSize>(load(first)));
     }
-    if constexpr (!kWhole) pad_plain<Format>(plain, values_);
+    if constexpr (!kWhole) pad_plain<Format>(plain, values());
   }
 
  private:
-  UZIP_DEVICE unsigned values() const { return kWhole ? kTileValues : values_; }
-  UZIP_DEVICE unsigned first_value_of(unsigned segment) const {
-    return first_value_ + segment * (kGroupLanes * kSegmentValues);
-  }
-  /// Which values of a segment exist.
-  UZIP_DEVICE uint32_t valid(unsigned first) const {
-    return kWhole ? 0xffu : valid_bits(first, values_);
-  }
-
   UZIP_DEVICE uint64_t load_first() const {
     if constexpr (!kWhole) return load_value<kSize>(src_);
     if constexpr (kSize == 2) return *reinterpret_cast<const uint16_t*>(src_);
@@ -107,7 +88,7 @@ class PlaneTileEncoder {
     if constexpr (kWhole) {
       return load_values<kSize>(src_ + first * kSize);
     } else {
-      const unsigned count = first < values_ ? values_ - first : 0;
+      const unsigned count = first < values() ? values() - first : 0;
       return load_some_values<kSize>(src_ + first * kSize,
                                      count < kSegmentValues ? count : kSegmentValues, first_);
     }
@@ -115,7 +96,7 @@ class PlaneTileEncoder {
 
   UZIP_DEVICE void count_sample(unsigned segment, uint32_t field, uint32_t* bins,
                                 uint32_t* samples) const {
-    if (!kWhole && first_value_of(segment) + (segment == 0 ? 0 : 4) >= values_) return;
+    if (!kWhole && segments_.first_of(segment) + (segment == 0 ? 0 : 4) >= values()) return;
     atomic_add(&bins[field], 1);
     if constexpr (!kWhole) atomic_add(samples, 1);
   }
@@ -136,7 +117,7 @@ class PlaneTileEncoder {
   /// Eight values' bits below the fields, and their lower planes.
   UZIP_DEVICE void write_plain(uint8_t* plain, unsigned first,
                                const Planes<kSize>& planes) const {
-    const uint32_t exists = valid(first);
+    const uint32_t exists = segments_.valid(first);
     if constexpr (Format::kFieldShift > 0) {
       const uint32_t low = repeat_byte(Format::kLowMask);
       const uint32_t pairs =
@@ -159,9 +140,8 @@ class PlaneTileEncoder {
           make_uint2(planes.plane[p][0] & mask[0], planes.plane[p][1] & mask[1]);
   }
 
-  unsigned first_value_;  ///< of this thread, in the tile
+  ThreadSegments<Format, kWhole> segments_;
   const uint8_t* src_;
-  unsigned values_;
   uint64_t first_ = 0;  ///< the bits of the tile's first value
   Planes<kKeeps ? kSize : 1> planes_[kSegments];
   uint32_t fields_[kSegments][2];

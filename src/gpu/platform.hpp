@@ -123,6 +123,7 @@ UZIP_DEVICE uint32_t add_from_below(uint32_t value, unsigned distance) {
 UZIP_DEVICE uint32_t add_up_to_halves(uint32_t a, uint32_t b, uint32_t most) {
   return __viaddmin_u16x2(a, b, most);
 }
+UZIP_DEVICE uint32_t maximum_of_halves(uint32_t a, uint32_t b) { return __vmaxu2(a, b); }
 /// Four of the eight bytes of `a` and `b`; the selector's lower four nibbles are less than 8.
 UZIP_DEVICE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   uint32_t bytes;

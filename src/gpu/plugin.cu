@@ -277,19 +277,19 @@ const TypeKernels* kernels_of(uint8_t type) {
   }
 }
 
-uint64_t tiles_of(uint64_t count) { return (count + kTileValues - 1) / kTileValues; }
+uint64_t tiles_of(uint64_t count, uint64_t tile) { return (count + tile - 1) / tile; }
 
 int encode_bound(uint8_t type, uint64_t count, uint64_t* plain, uint64_t* coded) {
   const TypeKernels* const kernels = kernels_of(type);
   if (kernels == nullptr || count == 0) return fail("GPU: type %u can't be encoded", type);
-  const uint64_t tiles = tiles_of(count);
+  const uint64_t tiles = tiles_of(count, kernels->tile_values);
   if (tiles > kMostBlocks)
     return fail("GPU: a frame of %llu elements; %llu are allowed, use several frames",
                 static_cast<unsigned long long>(count),
-                static_cast<unsigned long long>(kMostBlocks * kTileValues));
+                static_cast<unsigned long long>(kMostBlocks * kernels->tile_values));
   *plain = tiles * kernels->plain_stride;
   // Fields of at most 8 bits, and what describes a block.
-  *coded = lev_first_block(tiles) + tiles * (kTileValues + 128);
+  *coded = lev_first_block(tiles) + tiles * (kernels->tile_values + 128);
   return 0;
 }
 
@@ -300,7 +300,7 @@ int initialize(CodecContext* context, uint64_t most_count) {
   DeviceInfo info;
   if (describe_device(device, &info) != 0) return 1;
   context->processors = info.processors;
-  context->most_tiles = tiles_of(most_count);
+  context->most_tiles = tiles_of(most_count, tile_values(2));  // of 8-bit types there are fewer
   const size_t bytes = sizeof(EncodeState) + context->most_tiles * sizeof(uint64_t);
   UZIP_CHECK(UZIP_GPU_RUNTIME(Malloc)(reinterpret_cast<void**>(&context->state), bytes),
              "memory of the codec");
@@ -349,11 +349,11 @@ bool is_aligned_to_16(const void* address) { return reinterpret_cast<uintptr_t>(
 int encode(CodecContext* context, const EncodeRequest* request, void* stream) {
   const TypeKernels* const kernels = kernels_of(request->type);
   if (kernels == nullptr) return fail("GPU: type %u can't be encoded", request->type);
-  const uint64_t tiles = tiles_of(request->count);
+  const uint64_t tiles = tiles_of(request->count, kernels->tile_values);
   if (tiles == 0 || tiles > context->most_tiles || tiles > kMostBlocks)
     return fail("GPU: %llu elements to encode; the codec was made for 1 to %llu",
                 static_cast<unsigned long long>(request->count),
-                static_cast<unsigned long long>(context->most_tiles * kTileValues));
+                static_cast<unsigned long long>(context->most_tiles * kernels->tile_values));
   if (!is_aligned_to_16(request->plain) || !is_aligned_to_16(request->coded))
     return fail("GPU: the parts of a frame are not aligned to 16 bytes");
   if (request->levels < 1 || request->levels > 2)
@@ -405,7 +405,7 @@ int decode(CodecContext* context, const DecodeRequest* request, void* stream) {
   args.operand = static_cast<const uint8_t*>(request->operand);
   args.average_over = request->average_over;
   args.fault = request->fault;
-  const uint64_t tiles = tiles_of(request->count);
+  const uint64_t tiles = tiles_of(request->count, kernels->tile_values);
   if (tiles == 0) return 0;
   unsigned blocks = 0;
   if (choose_blocks(*context, kernels->decode_occupancy, &context->decode_blocks[request->type],

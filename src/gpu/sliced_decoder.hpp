@@ -1,4 +1,4 @@
-// Turns codes into the fields of a thread's 32 values, by bits, and joins these with the plain bits. Used by the fast decoder
+// Turns codes into the fields of a thread's values, by bits, and joins these with the plain bits. Used by the fast decoder
 // for 8-bit types.
 #pragma once
 
@@ -8,47 +8,60 @@
 
 namespace uzip::gpu {
 
-/// As ByteDecoder.
+/// As ByteDecoder. Of codes it knows at first only which are escapes; fields are made part after part.
 template <class Format, bool kWhole>
 class SlicedDecoder {
  public:
   using Ranks = SlicedRanks;
+  using Escapes = SlicedMask;
+  static constexpr unsigned kParts = kSlicedParts;
 
   UZIP_DEVICE explicit SlicedDecoder(unsigned values)
-      : values_(values), first_(first_sliced(taken_anew(thread_index()))) {}
+      : values_(values), first_(first_sliced(taken_anew(thread_index()), 0)) {}
 
-  UZIP_DEVICE unsigned first_of(unsigned segment) const {
-    return first_ + segment * kSegmentValues;
+  UZIP_DEVICE unsigned first_of(unsigned part, unsigned segment) const {
+    return first_of_part(part) + segment * kSegmentValues;
   }
 
-  UZIP_DEVICE uint32_t decode_level_0(const FastBlock& block, const uint8_t* image,
-                                      const CodeTables&) {
-    uint32_t codes[kMostWidth];
-    uint32_t escaped = kWhole ? ~0u : sliced_valid(first_, values_);
+  UZIP_DEVICE Escapes find_escapes(const FastBlock& block, const uint8_t* image,
+                                   const CodeTables&) {
+    const uint8_t* const symbols = image + block.symbols_at();
+    is_window_ = is_window(symbols, block.symbols0());
+    Escapes escaped;
     UZIP_UNROLL
-    for (unsigned b = 0; b < kMostWidth; ++b) {
-      codes[b] = 0;
-      if (b >= block.width0) continue;
-      codes[b] = load_slice(image + block.words0_at, first_, block.width0, b);
-      escaped &= codes[b];
+    for (unsigned p = 0; p < kParts; ++p) {
+      uint32_t every = kWhole ? ~0u : sliced_valid(first_of_part(p), values_);
+      UZIP_UNROLL
+      for (unsigned b = 0; b < kMostWidth; ++b)
+        if (b < block.width0()) every &= code_slice(block, image, p, b);
+      escaped.part[p] = every;
     }
-    const uint8_t* const symbols = image + block.symbols_at;
-    if (is_window(symbols, block.symbols0()))
+    return escaped;
+  }
+
+  UZIP_DEVICE Ranks rank(const Escapes& escaped, ScanSums& sums) const {
+    return rank_sliced(escaped, sums, 0);
+  }
+
+  UZIP_DEVICE void decode_level_0(unsigned part, const FastBlock& block, const uint8_t* image,
+                                  const Escapes& escaped) {
+    uint32_t codes[kMostWidth];
+    UZIP_UNROLL
+    for (unsigned b = 0; b < kMostWidth; ++b)
+      codes[b] = b < block.width0() ? code_slice(block, image, part, b) : 0;
+    const uint8_t* const symbols = image + block.symbols_at();
+    if (is_window_)
       add_base(codes, symbols[0]);
     else
       look_up(codes, symbols, block.symbols0());
     UZIP_UNROLL
-    for (unsigned b = 0; b < Format::kFieldBits; ++b) field(b) &= ~escaped;
-    return escaped;
+    for (unsigned b = 0; b < Format::kFieldBits; ++b) field(b) &= ~escaped.part[part];
   }
 
-  UZIP_DEVICE Ranks rank(uint32_t escaped, ScanSums& sums) const {
-    return rank_sliced(escaped, sums, 0);
-  }
-
-  UZIP_DEVICE void put_few(uint32_t escaped, const Ranks& ranks, const uint8_t* escapes, uint8_t*) {
-    const uint8_t* next = escapes + ranks.first;
-    for (uint32_t mask = escaped; mask != 0; mask &= mask - 1) {
+  UZIP_DEVICE void put_few(unsigned part, const Escapes& escaped, const Ranks& ranks,
+                           const uint8_t* escapes, uint8_t*) {
+    const uint8_t* next = escapes + ranks.first[part];
+    for (uint32_t mask = escaped.part[part]; mask != 0; mask &= mask - 1) {
       const uint32_t lowest = mask & (0u - mask);
       const uint32_t one = *next++;
       UZIP_UNROLL
@@ -56,40 +69,49 @@ class SlicedDecoder {
         if ((one >> b & 1u) != 0) field(b) |= lowest;
     }
   }
-  UZIP_DEVICE void put_many(uint32_t escaped, const Ranks& ranks, const uint8_t* list,
-                            const CodeTables& tables) {
+  UZIP_DEVICE void put_many(unsigned part, const Escapes& escaped, const Ranks& ranks,
+                            const uint8_t* list, const CodeTables& tables) {
     constexpr uint32_t kFields = 0x01010101u * ((1u << Format::kFieldBits) - 1);
-    uint32_t rank = ranks.first;
+    uint32_t rank = ranks.first[part];
     UZIP_UNROLL
     for (unsigned i = 0; i < 2 * kSegments; ++i) {
-      const uint32_t expand = tables.expand[escaped >> (4 * i) & 15u];
+      const uint32_t expand = tables.expand[escaped.part[part] >> (4 * i) & 15u];
       const uint32_t fields = pick_bytes(0, word_at(list, rank) & kFields, expand);
       joined_[i / 2].word[i % 2] |= fields << (Format::kFieldShift - 1);
       rank += expand >> 16;
     }
   }
 
-  UZIP_DEVICE void load(const uint8_t* at) {
-    if (!kWhole && first_ / 64 * 64 >= values_) return;
+  UZIP_DEVICE void load(unsigned part, const uint8_t* at) {
+    const unsigned first = first_of_part(part);
+    if (!kWhole && first / 64 * 64 >= values_) return;
     UZIP_UNROLL
     for (unsigned b = 0; b < Format::kFieldBits; ++b)
-      field(b) = load_slice(at, first_, Format::kFieldBits, b);
+      field(b) = load_slice(at, first, Format::kFieldBits, b);
   }
 
-  /// All of this thread's values from their fields and the plain bits.
-  UZIP_DEVICE void prepare(const uint8_t* plain) {
-    if (!kWhole && first_ / 64 * 64 >= values_) return;
+  /// A part of the values from their fields and the plain bits.
+  UZIP_DEVICE void prepare(unsigned part, const uint8_t* plain) {
+    const unsigned first = first_of_part(part);
+    if (!kWhole && first / 64 * 64 >= values_) return;
     UZIP_UNROLL
     for (unsigned b = 0; b < Format::kFieldShift; ++b)
-      slices_.bit[b] = load_slice(plain, first_, Format::kFieldShift, b);
+      slices_.bit[b] = load_slice(plain, first, Format::kFieldShift, b);
     join_slices(slices_, joined_);
   }
-  UZIP_DEVICE const Words<1>& join(unsigned segment, const uint8_t*) const {
+  UZIP_DEVICE const Words<1>& join(unsigned, unsigned segment, const uint8_t*) const {
     return joined_[segment];
   }
 
  private:
   UZIP_DEVICE uint32_t& field(unsigned bit) { return slices_.bit[Format::kFieldShift + bit]; }
+  UZIP_DEVICE unsigned first_of_part(unsigned part) const {
+    return first_ + part * (kGroupLanes * kThreadValues);
+  }
+  UZIP_DEVICE uint32_t code_slice(const FastBlock& block, const uint8_t* image, unsigned part,
+                                  unsigned bit) const {
+    return load_slice(image + block.words0_at(), first_of_part(part), block.width0(), bit);
+  }
 
   /// Whether the symbols, less than 32, are consecutive fields, as those of devices are.
   UZIP_DEVICE static bool is_window(const uint8_t* symbols, unsigned count) {
@@ -125,7 +147,8 @@ class SlicedDecoder {
 
   unsigned values_;
   unsigned first_;  ///< of this thread's values
-  Slices slices_;
+  bool is_window_ = false;
+  Slices slices_;                ///< of a part
   Words<1> joined_[kSegments];
 };
 

@@ -1,19 +1,27 @@
 // The 8-bit values of a thread by bits: a word for each bit of 32 consecutive values. One instruction then works on a bit of
 // all of them, and words of codes and of plain bits are stored as they are. Used by the encoder and the decoder of 8-bit types.
+//
+// Each group of 32 lanes holds 2048 consecutive values of a tile, in two parts of 1024, 32 for each lane: what a tile costs
+// besides its values is then shared by as many bytes as with 16-bit types.
 #pragma once
 
 #include "gpu/value_planes.hpp"
 
 namespace uzip::gpu {
 
-/// Whether threads hold the values of a format so, 32 consecutive ones each.
+/// Whether threads hold the values of a format so.
 template <class Format>
 inline constexpr bool kIsSliced = Format::kSize == 1;
 
-inline constexpr unsigned kSlicedValues = kTileValues / kThreads;
-static_assert(kSlicedValues == 32);
+inline constexpr unsigned kSlicedParts = 2;
+static_assert(tile_values(1) == kSlicedParts * kThreads * kThreadValues);
 
-/// Word b has bit b of a thread's values, rotated left by one as in FORMAT.md, section 3.3.
+/// Of each value of a thread a bit.
+struct SlicedMask {
+  uint32_t part[kSlicedParts];
+};
+
+/// Word b has bit b of a part of a thread's values, rotated left by one as in FORMAT.md, section 3.3.
 struct Slices {
   uint32_t bit[8];
 };
@@ -70,7 +78,7 @@ UZIP_DEVICE void join_slices(const Slices& slices, Words<1> (&values)[kSegments]
   }
 }
 
-/// A thread's values, from memory that is aligned to 16 bytes.
+/// A part of a thread's values, from memory that is aligned to 16 bytes.
 UZIP_DEVICE void load_sliced(const uint8_t* src, Words<1> (&values)[kSegments]) {
   UZIP_UNROLL
   for (unsigned i = 0; i < kSegments; i += 2) {
@@ -86,16 +94,19 @@ UZIP_DEVICE void store_sliced(uint8_t* dst, const Words<1> (&values)[kSegments])
                                                       values[i + 1].word[0], values[i + 1].word[1]);
 }
 
-/// The first of a thread's values in the tile.
-UZIP_DEVICE unsigned first_sliced(unsigned thread) { return thread * kSlicedValues; }
+/// The first of a part of a thread's values in the tile.
+UZIP_DEVICE unsigned first_sliced(unsigned thread, unsigned part) {
+  return (thread / kGroupLanes * kSlicedParts + part) * (kGroupLanes * kThreadValues) +
+         thread % kGroupLanes * kThreadValues;
+}
 
-/// Which of a thread's values, from `first` on, exist in a tile of `values`.
+/// Which values of a part, from `first` on, exist in a tile of `values`.
 UZIP_DEVICE uint32_t sliced_valid(unsigned first, unsigned values) {
-  if (first + kSlicedValues <= values) return ~0u;
+  if (first + kThreadValues <= values) return ~0u;
   return first >= values ? 0u : (1u << (values - first)) - 1;
 }
 
-/// Where a thread's bits `bit` are in a sequence of things of `width` bits, as FORMAT.md packs them.
+/// Where the bits `bit` of a part are in a sequence of things of `width` bits, as FORMAT.md packs them.
 UZIP_DEVICE unsigned sliced_at(unsigned first, unsigned width, unsigned bit) {
   return (first / 64 * width + bit) * 8 + first % 64 / 8;
 }

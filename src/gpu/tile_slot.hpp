@@ -13,8 +13,8 @@ inline constexpr bool kKeepsPlain = Format::kSize <= (kHasLargeBlocks ? 4 : 2);
 /// A tile that is coded, until its place is known.
 template <class Format>
 struct TileSlot {
-  alignas(16) uint8_t image[kImageBytes];  ///< coded bytes
-  alignas(16) uint8_t plain[kKeepsPlain<Format> ? Format::plain_bytes(kTileValues) : 16];
+  alignas(16) uint8_t image[kImageBytes<Format>];  ///< coded bytes
+  alignas(16) uint8_t plain[kKeepsPlain<Format> ? Format::plain_bytes(Format::kTileValues) : 16];
 };
 
 /// What is known of a coded tile.
@@ -33,9 +33,20 @@ UZIP_DEVICE void pad_plain(uint8_t* plain, unsigned values) {
     *reinterpret_cast<uint2*>(plain + used) = make_uint2(0, 0);
 }
 
-/// A tile whose values all have the same bits.
-template <class Publish>
-UZIP_DEVICE CodedTile code_constant_tile(uint8_t* image, unsigned values, uint64_t bits,
+/// Codes the fields of a tile. Publishes with `publish(coded_bytes)` as soon as that is known.
+template <class Encoder, class Format, class Publish>
+UZIP_DEVICE CodedTile code_tile(const Encoder& encoder, const LevelPlan& plan,
+                                EncodeWork<Format>& work, TileSlot<Format>& slot,
+                                const Publish& publish) {
+  const auto fields = encoder.fields();
+  FieldCoder coder(fields, slot.image, work);
+  const unsigned bytes = coder.code(plan, publish);
+  return {encoder.values(), bytes, false};
+}
+
+/// The same of a tile whose values all have the same bits.
+template <class Encoder, class Format, class Publish>
+UZIP_DEVICE CodedTile code_constant_tile(const Encoder& encoder, TileSlot<Format>& slot,
                                          const Publish& publish) {
   constexpr unsigned kBytes = 32;
   publish(kBytes);
@@ -43,12 +54,12 @@ UZIP_DEVICE CodedTile code_constant_tile(uint8_t* image, unsigned values, uint64
   if (w < kBytes / 4) {
     uint32_t word = 0;
     if (w == 0) word = static_cast<uint32_t>(BlockKind::kConstant);
-    if (w == 1) word = values;
-    if (w == 2) word = static_cast<uint32_t>(bits);
-    if (w == 3) word = static_cast<uint32_t>(bits >> 32);
-    reinterpret_cast<uint32_t*>(image)[w] = word;
+    if (w == 1) word = encoder.values();
+    if (w == 2) word = static_cast<uint32_t>(encoder.first_bits());
+    if (w == 3) word = static_cast<uint32_t>(encoder.first_bits() >> 32);
+    reinterpret_cast<uint32_t*>(slot.image)[w] = word;
   }
-  return {values, kBytes, true};
+  return {encoder.values(), kBytes, true};
 }
 
 }  // namespace uzip::gpu

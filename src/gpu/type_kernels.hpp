@@ -14,6 +14,7 @@ struct TypeKernels {
   /// Blocks that run at the same time on one processor of the current device.
   Error (*encode_occupancy)(int* blocks);
   Error (*decode_occupancy)(int* blocks);
+  uint32_t tile_values;   ///< of a whole block
   uint32_t plain_stride;  ///< plain bytes of a whole block
 };
 

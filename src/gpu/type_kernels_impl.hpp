@@ -10,10 +10,10 @@
 namespace uzip::gpu {
 
 /// Least thread blocks on a processor, from which its registers for each thread follow. More would
-/// hide more latency, but registers that do not suffice cost more than that: the encoder needs 48 for
-/// 8-bit values, 64 for 16-bit ones, 80 for larger ones, and the decoder 80 and 128.
+/// hide more latency, but registers that do not suffice cost more than that: the encoder needs 64 for
+/// 8- and 16-bit values, 80 for larger ones, and the decoder 80 and 128.
 template <class Format>
-inline constexpr int kEncodeBlocks = Format::kSize == 1 ? 5 : Format::kSize == 2 ? 4 : 3;
+inline constexpr int kEncodeBlocks = Format::kSize <= 2 ? 4 : 3;
 template <class Format>
 inline constexpr int kDecodeBlocks = Format::kSize == 1 ? 3 : 2;
 
@@ -57,7 +57,8 @@ TypeKernels make_type_kernels() {
       [](int* blocks) {
         return blocks_per_processor(blocks, decode_kernel<kType>, kThreads, kDecodeBytes<kType>);
       },
-      FormatOf<kType>::Type::plain_bytes(kTileValues),
+      FormatOf<kType>::Type::kTileValues,
+      FormatOf<kType>::Type::plain_bytes(FormatOf<kType>::Type::kTileValues),
   };
 }
 

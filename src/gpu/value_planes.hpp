@@ -6,6 +6,11 @@
 
 namespace uzip::gpu {
 
+/// Bytes of `count` things of `width` bits.
+constexpr UZIP_HOST_DEVICE unsigned packed_bytes(unsigned count, unsigned width) {
+  return (count + 63) / 64 * 8 * width;
+}
+
 /// What is fixed for a type: bytes of a value, and bits below the level-coded field of the top
 /// plane. The field is the exponent, or its upper 8 bits.
 template <unsigned kBytes, unsigned kShift>
@@ -16,23 +21,46 @@ struct ValueFormat {
   static constexpr unsigned kLowMask = (1u << kShift) - 1;
   static constexpr unsigned kLowerPlanes = kBytes - 1;
   static constexpr unsigned kWords = 2 * kBytes;  ///< of eight values
+  static constexpr unsigned kTileLog2 = tile_log2(kBytes);
+  static constexpr unsigned kTileValues = 1u << kTileLog2;
 
   /// Plain bytes of a block: the bits below the field, then the lower planes.
   static constexpr UZIP_HOST_DEVICE unsigned low_bytes(unsigned values) {
-    return (values + 63) / 64 * 8 * kShift;
+    return packed_bytes(values, kShift);
   }
   static constexpr UZIP_HOST_DEVICE unsigned plane_bytes(unsigned values) {
     return (values + 7) / 8 * 8;
+  }
+  /// Of fields that are stored as they are.
+  static constexpr UZIP_HOST_DEVICE unsigned field_bytes(unsigned values) {
+    return kShift == 0 ? plane_bytes(values) : packed_bytes(values, kFieldBits);
   }
   static constexpr UZIP_HOST_DEVICE unsigned plain_bytes(unsigned values) {
     return (low_bytes(values) + kLowerPlanes * plane_bytes(values) + 15) / 16 * 16;
   }
 };
 
-/// Bytes of `count` things of `width` bits.
-UZIP_DEVICE unsigned packed_bytes(unsigned count, unsigned width) {
-  return (count + 63) / 64 * 8 * width;
-}
+/// Which of a tile's values a thread has, in segments of eight; see cooperative.hpp. `kWhole`: the tile has all it can have.
+template <class Format, bool kWhole>
+class ThreadSegments {
+ public:
+  UZIP_DEVICE ThreadSegments(unsigned thread, unsigned values)
+      : first_(first_value(thread, 0)), values_(values) {}
+
+  /// Of the tile.
+  UZIP_DEVICE unsigned values() const { return kWhole ? Format::kTileValues : values_; }
+  UZIP_DEVICE unsigned first_of(unsigned segment) const {
+    return first_ + segment * (kGroupLanes * kSegmentValues);
+  }
+  /// Which values of the segment from `first` on exist.
+  UZIP_DEVICE uint32_t valid(unsigned first) const {
+    return kWhole ? 0xffu : valid_bits(first, values_);
+  }
+
+ private:
+  unsigned first_;
+  unsigned values_;
+};
 
 /// Plane p of eight values: two words, the earlier values first.
 template <unsigned kSize>

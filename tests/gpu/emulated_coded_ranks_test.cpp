@@ -17,6 +17,7 @@ namespace {
 
 constexpr unsigned kMostRanks = 3;
 constexpr uint64_t kRingSlots = 8;
+constexpr unsigned kTileValues = tile_values(2);  ///< of types of 16 bits and more
 
 struct Ring {
   uint8_t* memory = nullptr;
@@ -54,7 +55,7 @@ class CodedRanks {
   }
 
   ElementRange chunk(unsigned rank) const {
-    return chunk_of(count_, static_cast<int>(ranks_), static_cast<int>(rank), kTileValues);
+    return chunk_of(count_, static_cast<int>(ranks_), static_cast<int>(rank), tile_values(kSize));
   }
 
   CodedArgs args(unsigned rank, const CallSpec& spec, uint64_t ticket = 1) {
@@ -63,7 +64,7 @@ class CodedRanks {
     for (unsigned r = 0; r < ranks_; ++r) {
       const ElementRange range = chunk(r);
       args.chunks[r] = {range.first, range.count};
-      most = std::max(most, (range.count + kTileValues - 1) / kTileValues);
+      most = std::max(most, (range.count + tile_values(kSize) - 1) / tile_values(kSize));
       if (r == rank) continue;
       CodedPort& port = args.ports[r];
       if (spec.scatters) {
@@ -175,8 +176,8 @@ TEST(EmulatedCodedRanks, AllreduceGivesTheBitsOfReduce) {
   expect_allreduce<UZIP_BF16>(3, 7 * kTileValues - 3, {});
   expect_allreduce<UZIP_FP32>(2, 5 * kTileValues + 1, {});
   expect_allreduce<UZIP_FP32>(3, 3 * kTileValues, {});
-  expect_allreduce<UZIP_FP8_E4M3FN>(2, 2 * kTileValues + 9, {});
-  expect_allreduce<UZIP_FP8_E5M2>(3, 3 * kTileValues + 9, {});
+  expect_allreduce<UZIP_FP8_E4M3FN>(2, 2 * tile_values(1) + 9, {});
+  expect_allreduce<UZIP_FP8_E5M2>(3, 3 * tile_values(1) + 9, {});
   expect_allreduce<UZIP_FP16>(2, 2 * kTileValues, {.op = UZIP_MAX, .levels = 2});
   expect_allreduce<UZIP_BF16>(2, 100, {.levels = 2});  // the second rank has no chunk
 }
@@ -187,7 +188,7 @@ TEST(EmulatedCodedRanks, AnyTileArrives) {
     expect_allreduce<UZIP_BF16>(2, 3 * kTileValues + 7, {}, kind);
     expect_allreduce<UZIP_BF16>(3, 3 * kTileValues + 7, {.op = UZIP_MIN}, kind);
     expect_allreduce<UZIP_FP32>(2, 2 * kTileValues, {}, kind);
-    expect_allreduce<UZIP_FP8_E4M3FN>(2, 2 * kTileValues, {}, kind);
+    expect_allreduce<UZIP_FP8_E4M3FN>(2, 2 * tile_values(1), {}, kind);
   }
 }
 
@@ -271,7 +272,8 @@ TEST(EmulatedCodedRanks, DamagedTilesAreFaults) {
     Ring& ring = group.pair_[0][1];
     ASSERT_NE(ring.arrived[0], 0u);
     if (turn < 4) {
-      const uint64_t sizes[] = {0xffff, 1, 0x7fff, kDecodeImageBytes / 16};
+      const uint64_t sizes[] = {0xffff, 1, 0x7fff,
+                                kDecodeImageBytes<FormatOf<UZIP_BF16>::Type> / 16};
       ring.arrived[0] = (ring.arrived[0] & ~uint64_t{0xffff}) | sizes[turn];
     } else {
       ring.memory[kTileValues + (turn - 4) % 40] ^= static_cast<uint8_t>(1u << turn % 8);

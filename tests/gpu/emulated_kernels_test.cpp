@@ -37,6 +37,11 @@ std::span<std::byte> aligned_last(const GuardedMemory& memory, size_t bytes) {
   return memory.last((bytes + 15) / 16 * 16).first(bytes);
 }
 
+/// What is in shared memory when a kernel starts.
+void fill_with_all_bytes(std::span<std::byte> memory) {
+  for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i * 7);
+}
+
 class EmulatedDevice {
  public:
   struct Options {
@@ -51,7 +56,7 @@ class EmulatedDevice {
   EncodedFrame encode(DataType type, std::span<const uint8_t> elements, const Options& options) {
     const size_t size = datatype_size(type);
     const size_t count = elements.size() / size;
-    const size_t tiles = (count + kTileValues - 1) / kTileValues;
+    const size_t tiles = (count + tile_values(size) - 1) / tile_values(size);
     const auto src = place(src_, elements, options.misaligned);
     // Exactly the room that the host reserves.
     const auto plain = aligned_last(plain_, tiles * plain_stride(type));
@@ -76,7 +81,7 @@ class EmulatedDevice {
       using Format = typename FormatOf<decltype(constant)::value>::Type;
       static std::vector<EncodeShared<Format>> shared;
       shared.resize(std::max<size_t>(shared.size(), options.blocks));
-      std::memset(shared.data(), 0xdd, shared.size() * sizeof shared[0]);
+      fill_with_all_bytes(std::as_writable_bytes(std::span(shared)));
       Emulator::get().launch(
           options.blocks, kThreads,
           [&] { FrameEncoder<Format>(args, shared[block_index()]).encode(); }, options.backwards);
@@ -147,7 +152,8 @@ class EmulatedDevice {
   static size_t plain_stride(DataType type) {
     size_t stride = 0;
     for_type(type, [&](auto constant) {
-      stride = FormatOf<decltype(constant)::value>::Type::plain_bytes(kTileValues);
+      using Format = typename FormatOf<decltype(constant)::value>::Type;
+      stride = Format::plain_bytes(Format::kTileValues);
     });
     return stride;
   }
@@ -193,7 +199,7 @@ TEST_F(EmulatedKernels, FramesOfTheDeviceAreTheCpusForTheSamePlan) {
   for (DataType type : kFloatTypes) {
     for (SampleKind kind : sample_kinds()) {
       for (uint32_t levels : {1u, 2u}) {
-        const size_t count = 2 * kTileValues + 1234;
+        const size_t count = 2 * tile_values(datatype_size(type)) + 1234;
         SCOPED_TRACE(trace_of(type, kind, count) + " levels " + std::to_string(levels));
         check_encoding(type, make_sample(type, kind, count), {.levels = levels});
       }
@@ -203,7 +209,8 @@ TEST_F(EmulatedKernels, FramesOfTheDeviceAreTheCpusForTheSamePlan) {
 
 TEST_F(EmulatedKernels, EveryCountAlignmentAndGrid) {
   for (DataType type : kFloatTypes) {
-    for (size_t count : {1ul, 7ul, 8ul, 63ul, 65ul, 2047ul, 8191ul, 8192ul, 8193ul, 40961ul}) {
+    for (size_t count : {1ul, 7ul, 8ul, 63ul, 65ul, 2047ul, 8191ul, 8192ul, 8193ul, 16383ul,
+                         16384ul, 16385ul, 40961ul}) {
       SCOPED_TRACE(trace_of(type, SampleKind::kGaussian, count));
       const auto elements = make_sample(type, SampleKind::kGaussian, count);
       const size_t size = datatype_size(type);
@@ -263,19 +270,53 @@ TEST_F(EmulatedKernels, RandomBitsAreRawUnlessTheyMayNotBe) {
 }
 
 TEST_F(EmulatedKernels, ConstantTilesTakeNoPlainBytes) {
-  const auto elements = make_sample(UZIP_FP32, SampleKind::kZeros, 5 * kTileValues);
+  const auto elements = make_sample(UZIP_FP32, SampleKind::kZeros, 5 * tile_values(4));
   EXPECT_EQ(device_.encode(UZIP_FP32, elements, {}).header.plain_bytes, 0u);
   EXPECT_EQ(device_.encode(UZIP_FP32, elements, {.fixed_plain = true}).header.plain_bytes,
-            5u * 3 * kTileValues);
+            5u * 3 * tile_values(4));
 }
 
 TEST_F(EmulatedKernels, TwoLevelsAreSmallerThanOne) {
-  const auto elements = make_sample(UZIP_BF16, SampleKind::kGaussian, 8 * kTileValues);
+  const auto elements = make_sample(UZIP_BF16, SampleKind::kGaussian, 8 * tile_values(2));
   const double one = static_cast<double>(device_.encode(UZIP_BF16, elements, {}).body_bytes());
   const double two =
       static_cast<double>(device_.encode(UZIP_BF16, elements, {.levels = 2}).body_bytes());
   EXPECT_LT(one, 0.715 * static_cast<double>(elements.size()));
   EXPECT_LT(two, 0.69 * static_cast<double>(elements.size()));
+}
+
+/// Codes of a second level are right whatever stands behind the fields, as it does behind the last ones of a list.
+TEST(SecondLevel, CodesOfAllFields) {
+  for (uint32_t base0 : {0u, 5u, 120u, 200u}) {
+    for (uint32_t width0 = 1; width0 <= 3; ++width0) {
+      for (uint32_t before = 0; before <= std::min(7u, base0); ++before) {
+        const LevelPlan plan{2, {width0, 3}, {base0, base0 - before}};
+        const SecondCodes codes(plan);
+        for (uint32_t field = 0; field < 256; ++field) {
+          if (field >= base0 && field < base0 + plan.symbols0()) continue;  // level 0 has it
+          uint32_t expected = 0;
+          while (expected < plan.symbols1() && plan.symbol(plan.symbols0() + expected) != field) ++expected;
+          for (uint32_t behind = 0; behind < 256; ++behind) {
+            const uint32_t code = codes.of(field | behind * 0x01010100u);
+            EXPECT_EQ(code & 0xffu, expected);
+            EXPECT_EQ(code & 0xf0f0f0f0u, 0u);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Of a tile of 8-bit values the second level may have more fields than a thread block takes at a time.
+TEST_F(EmulatedKernels, MostFieldsAreOfTheSecondLevel) {
+  std::mt19937 random(3);
+  std::vector<uint8_t> elements(3 * tile_values(1) + 777);
+  for (uint8_t& element : elements) {
+    const unsigned exponent = random() % 100 < 45 ? 14 : 8 + random() % 13;
+    element = static_cast<uint8_t>((random() % 2) << 7 | exponent << 2 | random() % 4);
+  }
+  for (unsigned blocks : {1u, 2u})
+    check_encoding(UZIP_FP8_E5M2, elements, {.levels = 2, .blocks = blocks});
 }
 
 /// Whatever the bytes: no access outside the parts (they end at a guard page), no endless loop, and
