@@ -52,7 +52,8 @@ SymbolTable::SymbolTable(const SequenceRecord& record, unsigned level) {
   // At once: what is written in parts can't be read as a whole for a while.
   Symbols all;
   std::memcpy(&all, &record.symbols[first], sizeof all);
-  all &= static_cast<Symbols>(kPlaces < static_cast<uint8_t>((1u << record.widths[level]) - 1));
+  const auto coded = static_cast<uint8_t>((1u << record.widths[level]) - 1);
+  all &= static_cast<Symbols>(kPlaces < coded);
   std::memcpy(symbols, &all, sizeof symbols);
 }
 
