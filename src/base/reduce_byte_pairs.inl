@@ -89,7 +89,7 @@ struct BytePairStep {
     const __m512i code_b = look_up(kTables.code, b);
     const __m512i greater = _mm512_max_epu8(code_a, code_b);
     const __m512i last = greater | bytes(Tables::kBinade - 1);
-    const __m512i distance = _mm512_min_epu8(last - _mm512_min_epu8(code_a, code_b), bytes(Tables::kFarthest - 1));
+    const __m512i distance = _mm512_min_epu8(_mm512_sub_epi8(last, _mm512_min_epu8(code_a, code_b)), bytes(Tables::kFarthest - 1));
     const __m512i lesser = _mm512_permutexvar_epi8(distance, _mm512_load_si512(kTables.shifted));
     // The fraction of the greater one below its highest bit: (shifted & mask) | bit.
     const __m512i significand =
