@@ -61,7 +61,7 @@ struct TransportInfo {
 /// What becomes of a body where it arrives: a hint for choosing its way.
 enum class BodyUse : uint8_t {
   kAny,
-  kMoved,  ///< it goes to where it belongs, between buffers that are likely to be in caches
+  kMoved,  ///< it goes to where it belongs, and reading the sender's memory is likely to be the cheapest way
 };
 
 /// What a transport may make use of when it chooses a body's way.
