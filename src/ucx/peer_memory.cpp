@@ -13,6 +13,8 @@ namespace {
 
 // The kernel moves at most 2 GiB less a page in one call.
 constexpr size_t kMaxBytesPerCall = size_t{1} << 30;
+// Longer reads don't feel the token, and may take so long that an earlier proof no longer holds at their end.
+constexpr size_t kMostWithoutToken = size_t{64} << 10;
 
 ReadOutcome outcome_of(int error_number) {
   switch (error_number) {
@@ -64,7 +66,7 @@ ReadOutcome read_peer_memory(const PeerMemory& peer, uint64_t address,
 ReadOutcome PeerReader::read(const PeerMemory& peer, uint64_t address, std::span<std::byte> destination) {
   constexpr std::chrono::microseconds kProofHolds{200};
   const Clock::time_point begin = Clock::now();
-  if (begin - proven_ < kProofHolds && destination.size() <= kMaxBytesPerCall) {
+  if (begin - proven_ < kProofHolds && destination.size() <= kMostWithoutToken) {
     const iovec local = {destination.data(), destination.size()};
     const iovec remote = {reinterpret_cast<void*>(address), destination.size()};
     const ssize_t moved = process_vm_readv(peer.pid, &local, 1, &remote, 1, 0);

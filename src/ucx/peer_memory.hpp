@@ -41,8 +41,8 @@ enum class ReadOutcome : uint8_t {
 ReadOutcome read_peer_memory(const PeerMemory& peer, uint64_t address,
                              std::span<std::byte> destination);
 
-/// Reads the memory of one other process again and again. The token costs as much as 4 KiB, and is left out where it was
-/// there less than 0.2 milliseconds before the read has ended: in that time no process ends, and its id goes around all
+/// Reads the memory of one other process again and again. The token costs as much as 4 KiB, and is left out of short reads where
+/// it was there less than 0.2 milliseconds before the read has ended: in that time no process ends, and its id goes around all
 /// others and is given to a new one.
 class PeerReader {
  public:
