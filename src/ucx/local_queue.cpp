@@ -60,13 +60,16 @@ std::byte* body_place(Queue& queue, uint64_t number, local_queue::Room& room, si
 /// The sum of a header's words, each times an odd number of its own. Two headers have the same with a chance of 2^-64.
 uint64_t digest_of(std::span<const std::byte> prefix, std::span<const std::byte> head) {
   uint64_t sum = 0, weight = 0x9e3779b97f4a7c15ull;
+  const auto add = [&](const std::byte* from, size_t bytes) {
+    uint64_t word = 0;
+    std::memcpy(&word, from, bytes);
+    sum += word * weight;
+    weight += 0x9e3779b97f4a7c14ull;  // even: stays odd
+  };
   for (const std::span<const std::byte> part : {prefix, head}) {
-    for (size_t i = 0; i < part.size(); i += sizeof(uint64_t)) {
-      uint64_t word = 0;
-      std::memcpy(&word, part.data() + i, std::min(part.size() - i, sizeof word));
-      sum += word * weight;
-      weight += 0x9e3779b97f4a7c14ull;  // even: stays odd
-    }
+    const size_t tail = part.size() % sizeof(uint64_t), whole = part.size() - tail;
+    for (size_t i = 0; i < whole; i += sizeof(uint64_t)) add(part.data() + i, sizeof(uint64_t));
+    if (tail > 0) add(part.data() + whole, tail);
   }
   return sum;
 }
