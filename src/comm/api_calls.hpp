@@ -1,5 +1,5 @@
 // What the entry points of the C API come down to: a call that is run, started or made persistent. Each describes its
-// call with `validate`, which makes a CollArgs of the caller's arguments for a CallContext.
+// call with `validate`, which for a CallContext makes a CollArgs of the caller's arguments.
 #pragma once
 
 #include "comm/api_guard.hpp"
@@ -28,8 +28,9 @@ template <class Validate>
 Status add_to_group(CallGroup& group, uzip_comm_t comm, const Validate& validate) {
   const Result<CommunicatorHandle*> handle = find(comm);
   if (!handle.ok()) return group.spoil(handle.status());
-  Result<CollArgs> args = validate((*handle)->comm->context());
-  return args.ok() ? group.add(comm, **handle, std::move(*args)) : group.spoil(args.status());
+  CollArgs args;
+  const Status valid = validate((*handle)->comm->context(), args);
+  return valid.ok() ? group.add(comm, **handle, std::move(args)) : group.spoil(valid);
 }
 
 /// Runs the call to its end, or adds it to the thread's open group.
@@ -37,8 +38,9 @@ template <class Validate>
 Status run_call(uzip_comm_t comm, const Validate& validate) {
   if (CallGroup& group = CallGroup::of_thread(); group.open()) return add_to_group(group, comm, validate);
   UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
-  Result<CollArgs> args = validate(handle->comm->context());
-  return args.ok() ? run_validated(*handle, std::move(*args)) : args.status();
+  CollArgs args;
+  UZIP_RETURN_IF_ERROR(validate(handle->comm->context(), args));
+  return run_validated(*handle, std::move(args));
 }
 
 /// Starts the call; *request is UZIP_REQUEST_NULL after an error.
@@ -47,8 +49,9 @@ Status start_call(uzip_comm_t comm, uzip_request_t* request, const Validate& val
   if (!request) return null_pointer("request");
   *request = UZIP_REQUEST_NULL;
   UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
-  Result<CollArgs> args = validate(handle->comm->context());
-  return args.ok() ? start_validated(*handle, std::move(*args), request) : args.status();
+  CollArgs args;
+  UZIP_RETURN_IF_ERROR(validate(handle->comm->context(), args));
+  return start_validated(*handle, std::move(args), request);
 }
 
 /// Makes a persistent operation of the call; *request is UZIP_REQUEST_NULL after an error.
@@ -57,12 +60,13 @@ Status init_call(uzip_comm_t comm, uzip_request_t* request, const Validate& vali
   if (!request) return null_pointer("request");
   *request = UZIP_REQUEST_NULL;
   UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
-  Result<CollArgs> args = validate(handle->comm->context());
-  return args.ok() ? init_validated(comm, *handle, std::move(*args), request) : args.status();
+  CollArgs args;
+  UZIP_RETURN_IF_ERROR(validate(handle->comm->context(), args));
+  return init_validated(comm, *handle, std::move(args), request);
 }
 
 /// Adds what a call is to fill in on completion; null: nothing.
-Result<CollArgs> with_info(Result<CollArgs> args, uzip_coll_info_t* info);
+Status add_info(uzip_coll_info_t* info, CollArgs& args);
 
 /// Any collective, from the C API's description of it: checked, and reported as every public function does.
 uzip_status_t run_collective(const uzip_coll_args_t& args, uzip_comm_t comm);

@@ -38,6 +38,7 @@ Status Operation::start(Communicator& comm) {
 }
 
 void Operation::move() {
+  if (call_ && (call_->ended() || call_->expects())) return;  // nothing is to be moved, or but what a wait looks for
   engine_->progress();
   const auto goes_on = [](const Request* call) { return !call->ended() && call->is_long(); };
   if ((call_ && goes_on(call_)) || std::any_of(group_.begin(), group_.end(), goes_on)) engine_->progress_in_background();

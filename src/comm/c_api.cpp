@@ -38,6 +38,14 @@ Status create(Result<std::unique_ptr<Bootstrap>> bootstrap, const Config& config
   return Status();
 }
 
+/// `validate` of a collective, see api_calls.hpp. Refers to its description.
+auto collective_of(const uzip_coll_args_t& description) {
+  return [&description](const CallContext& context, CollArgs& args) -> Status {
+    UZIP_ASSIGN_OR_RETURN(args, validate_collective(description, context));
+    return Status();
+  };
+}
+
 Status wait_and_release(Engine& engine, Request* request, std::unique_lock<std::mutex>& lock) {
   engine.wait(*request, lock);
   Status status = request->status();
@@ -91,18 +99,15 @@ Status init_validated(uzip_comm_t comm, CommunicatorHandle& handle, CollArgs&& a
   return publish(std::move(operation), request);
 }
 
-Result<CollArgs> with_info(Result<CollArgs> args, uzip_coll_info_t* info) {
-  if (args.ok() && info) {
-    UZIP_RETURN_IF_ERROR(check_written_struct(*info, "uzip_coll_info_t", kFirstCollInfoBytes));
-    args->info = info;
-  }
-  return args;
+Status add_info(uzip_coll_info_t* info, CollArgs& args) {
+  if (info) UZIP_RETURN_IF_ERROR(check_written_struct(*info, "uzip_coll_info_t", kFirstCollInfoBytes));
+  args.info = info;
+  return Status();
 }
 
 uzip_status_t run_collective(const uzip_coll_args_t& args, uzip_comm_t comm) {
   return guarded([&]() -> Status {
-    const auto validate = [&](const CallContext& context) { return validate_collective(args, context); };
-    if (CallGroup& group = CallGroup::of_thread(); group.open()) return add_to_group(group, comm, validate);
+    if (CallGroup& group = CallGroup::of_thread(); group.open()) return add_to_group(group, comm, collective_of(args));
     UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
     Engine& engine = *handle->engine;
     RecentCalls& recent = handle->comm->recent_calls();
@@ -112,7 +117,7 @@ uzip_status_t run_collective(const uzip_coll_args_t& args, uzip_comm_t comm) {
                             handle->comm->start(RecentCalls::with_buffers_of(args, *call), call->plan));
       return wait_and_release(engine, request, lock);
     }
-    Result<CollArgs> valid = validate(handle->comm->context());
+    Result<CollArgs> valid = validate_collective(args, handle->comm->context());
     if (!valid.ok()) return valid.status();
     valid->blocking = true;
     UZIP_RETURN_IF_ERROR(calibrate_before(*handle, *valid, lock));
@@ -123,15 +128,11 @@ uzip_status_t run_collective(const uzip_coll_args_t& args, uzip_comm_t comm) {
 }
 
 uzip_status_t start_collective(const uzip_coll_args_t& args, uzip_comm_t comm, uzip_request_t* request) {
-  return guarded([&] {
-    return start_call(comm, request, [&](const CallContext& context) { return validate_collective(args, context); });
-  });
+  return guarded([&] { return start_call(comm, request, collective_of(args)); });
 }
 
 uzip_status_t init_collective(const uzip_coll_args_t& args, uzip_comm_t comm, uzip_request_t* request) {
-  return guarded([&] {
-    return init_call(comm, request, [&](const CallContext& context) { return validate_collective(args, context); });
-  });
+  return guarded([&] { return init_call(comm, request, collective_of(args)); });
 }
 
 }  // namespace uzip

@@ -31,8 +31,8 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::plan_for(const CollArgs& arg
            (!args.neighbors || shape.neighborhood.matches(*args.neighbors));
   };
   const bool staged = args.device >= 0;
-  for (size_t i = 0; i < plans_.size(); ++i) {
-    const size_t candidate = (last_plan_ + i) % plans_.size();
+  for (size_t i = 0, candidate = last_plan_; i < plans_.size(); ++i, ++candidate) {
+    if (candidate == plans_.size()) candidate = 0;
     if (plans_[candidate]->staged != staged || !matches(plans_[candidate]->plan.shape)) continue;
     last_plan_ = candidate;
     return plans_[candidate];
@@ -48,7 +48,7 @@ Result<std::shared_ptr<PreparedPlan>> Communicator::make_plan(const CallShape& s
   auto prepared = std::make_shared<PreparedPlan>();
   UZIP_ASSIGN_OR_RETURN(prepared->plan, selector_.select(shape));
   prepared->staged = staged;
-  prepared->direct = !staged && !engine_.config().checksum && DirectExchange::suits(prepared->plan);
+  prepared->direct = !staged && !engine_.config().checksum && (DirectExchange::suits(prepared->plan) || DirectMessage::suits(prepared->plan));
   if (engine_.config().trace) log(LogLevel::kTrace, "%s", selector_.explain(prepared->plan).c_str());
   if (plans_.size() < kCachedPlans) plans_.emplace_back();
   plans_[next_plan_] = prepared;

@@ -94,27 +94,28 @@ Status bind_neighbors(const uzip_coll_args_t& user, const CallContext& context, 
   return Status();
 }
 
-Result<CollArgs> validate_point_to_point(CallKind kind, size_t count, DataType type, int peer, int tag,
-                                         const uzip_options_t* options, const CallContext& context) {
-  CollArgs args;
-  args.kind = kind;
+Status validate_point_to_point(size_t count, DataType type, int peer, int tag, const uzip_options_t* options,
+                               const CallContext& context, CollArgs& args) {
   UZIP_RETURN_IF_ERROR(check_type(type));
   UZIP_RETURN_IF_ERROR(total_bytes(count, 1, type).status());
   if (peer < 0 || peer >= context.size)
     return error(UZIP_ERR_INVALID, "%s: rank %d does not exist; the communicator has ranks 0 to %d",
-                 call_name(kind), peer, context.size - 1);
+                 call_name(args.kind), peer, context.size - 1);
   if (tag < 0 || tag > UZIP_TAG_MAX)
-    return error(UZIP_ERR_INVALID, "%s: tag %d is not allowed; tags are 0 to %d", call_name(kind), tag,
+    return error(UZIP_ERR_INVALID, "%s: tag %d is not allowed; tags are 0 to %d", call_name(args.kind), tag,
                  UZIP_TAG_MAX);
   args.type = type;
   args.count = count;
   args.peer = peer;
   args.tag = static_cast<uint32_t>(tag);
   // Point to point has no algorithm of its own; chunk and codec follow the all-gather's defaults.
-  UZIP_ASSIGN_OR_RETURN(args.options, read_options(options, nullptr,
-                                                   context.defaults[static_cast<int>(Coll::kAllgather)], &args.stream));
+  const CallOptions& defaults = context.defaults[static_cast<int>(Coll::kAllgather)];
+  args.options = defaults;
+  if (options) {
+    UZIP_ASSIGN_OR_RETURN(args.options, read_options(options, nullptr, defaults, &args.stream));
+  }
   args.options.algorithm = nullptr;
-  return args;
+  return Status();
 }
 
 }  // namespace
@@ -220,26 +221,24 @@ Result<CollArgs> validate_collective(const uzip_coll_args_t& passed, const CallC
   return result;
 }
 
-Result<CollArgs> validate_send(const void* src, size_t count, DataType type, int dest, int tag,
-                               const uzip_options_t* options, const CallContext& context) {
-  UZIP_ASSIGN_OR_RETURN(CollArgs args, validate_point_to_point(CallKind::kSend, count, type, dest, tag,
-                                                               options, context));
+Status validate_send(const void* src, size_t count, DataType type, int dest, int tag, const uzip_options_t* options,
+                     const CallContext& context, CollArgs& args) {
+  args.kind = CallKind::kSend;
+  UZIP_RETURN_IF_ERROR(validate_point_to_point(count, type, dest, tag, options, context, args));
   UZIP_RETURN_IF_ERROR(check_buffer(src, count * datatype_size(type), "src"));
   args.src = static_cast<const std::byte*>(src);
   args.src_bytes = count * datatype_size(type);
-  if (context.gpus) UZIP_RETURN_IF_ERROR(find_memory(*context.gpus, args));
-  return args;
+  return context.gpus ? find_memory(*context.gpus, args) : Status();
 }
 
-Result<CollArgs> validate_recv(void* dst, size_t count, DataType type, int source, int tag,
-                               const uzip_options_t* options, const CallContext& context) {
-  UZIP_ASSIGN_OR_RETURN(CollArgs args, validate_point_to_point(CallKind::kRecv, count, type, source, tag,
-                                                               options, context));
+Status validate_recv(void* dst, size_t count, DataType type, int source, int tag, const uzip_options_t* options,
+                     const CallContext& context, CollArgs& args) {
+  args.kind = CallKind::kRecv;
+  UZIP_RETURN_IF_ERROR(validate_point_to_point(count, type, source, tag, options, context, args));
   UZIP_RETURN_IF_ERROR(check_buffer(dst, count * datatype_size(type), "dst"));
   args.dst = static_cast<std::byte*>(dst);
   args.dst_bytes = count * datatype_size(type);
-  if (context.gpus) UZIP_RETURN_IF_ERROR(find_memory(*context.gpus, args));
-  return args;
+  return context.gpus ? find_memory(*context.gpus, args) : Status();
 }
 
 }  // namespace uzip

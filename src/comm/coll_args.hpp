@@ -125,9 +125,10 @@ struct CallContext {
 Coll coll_of(CallKind kind);
 
 Result<CollArgs> validate_collective(const uzip_coll_args_t& args, const CallContext& context);
-Result<CollArgs> validate_send(const void* src, size_t count, DataType type, int dest, int tag,
-                               const uzip_options_t* options, const CallContext& context);
-Result<CollArgs> validate_recv(void* dst, size_t count, DataType type, int source, int tag,
-                               const uzip_options_t* options, const CallContext& context);
+/// Messages fill in fresh `args` where they lie: short ones feel a copy.
+Status validate_send(const void* src, size_t count, DataType type, int dest, int tag, const uzip_options_t* options,
+                     const CallContext& context, CollArgs& args);
+Status validate_recv(void* dst, size_t count, DataType type, int source, int tag, const uzip_options_t* options,
+                     const CallContext& context, CollArgs& args);
 
 }  // namespace uzip

@@ -100,6 +100,7 @@ Status Communicator::start(Request& request, CollArgs&& args, std::shared_ptr<Pr
   if (!is_point_to_point(args.kind)) stamp.plan = static_cast<uint16_t>(stamp.plan + kVoteStep * voted_);
   stamp.count = plan->plan.with_neighbors() ? 0 : args.count;  // which each rank has its own of
   if (args.kind == CallKind::kRecv) {
+    stamp.sequence = next_arrival_[static_cast<size_t>(args.peer)];  // probably; Request::bind_sender() knows
     receives_.push_back(&request);
     request.begin(*this, std::move(args), std::move(plan), stamp);
     bind_held(request);

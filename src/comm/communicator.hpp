@@ -94,6 +94,8 @@ class Communicator {
   Result<Progress> send(int peer, MessageHead& head, std::span<const std::byte> body, Completion* completion, const SendHints& hints);
   /// Takes the next message from a rank if it has this head, which is readdressed, and a body of this length.
   bool take_expected(int peer, MessageHead& head, std::span<std::byte> body);
+  /// The same for a receive, which it is matched with if it is the next in its turn: with this head but for its number.
+  bool take_next(Request& receive, MessageHead& head, std::span<std::byte> body);
   void offer_held(Request& request, uint32_t round);
   void tell_call_failed(const Request& request);
   /// About a call, not of it; see MessageIndex::kInquiryRound. Number 0 is an inquiry.

@@ -44,7 +44,9 @@ class HandleTable {
     place->live.store(false, std::memory_order_release);
     place->generation.fetch_add(1, std::memory_order_release);
     free_.push_back(index_of(handle));
-    return std::exchange(place->value, T());
+    std::optional<T> value(std::move(place->value));
+    place->value = T();
+    return value;
   }
 
  private:

@@ -76,6 +76,21 @@ bool Communicator::match_first(Incoming& incoming, const MessageHead& head) {
   return true;
 }
 
+bool Communicator::take_next(Request& receive, MessageHead& head, std::span<std::byte> body) {
+  const auto source = static_cast<uint32_t>(receive.args().peer);
+  if (find_unbound(source, receive.args().tag) != &receive) return false;
+  const uint32_t next = next_arrival_[source];
+  if (head.frame.call.sequence != next) {
+    head.frame.call.sequence = next;
+    seal(head);
+  }
+  if (!take_expected(receive.args().peer, head, body)) return false;
+  ++next_arrival_[source];
+  receive.set_sender(next);
+  release_early(source);
+  return true;
+}
+
 /// Messages that came too early may be in order now.
 void Communicator::release_early(uint32_t source) {
   while (release_lost(source) || release_held(source)) {

@@ -10,14 +10,16 @@ namespace {
 /// Arguments of a send or a receive; `info` is NULL or to be filled in.
 auto send_of(const void* src, size_t count, DataType type, int dest, int tag, const uzip_options_t* options = nullptr,
              uzip_coll_info_t* info = nullptr) {
-  return [=](const CallContext& context) {
-    return with_info(validate_send(src, count, type, dest, tag, options, context), info);
+  return [=](const CallContext& context, CollArgs& args) -> Status {
+    UZIP_RETURN_IF_ERROR(validate_send(src, count, type, dest, tag, options, context, args));
+    return add_info(info, args);
   };
 }
 auto recv_of(void* dst, size_t count, DataType type, int source, int tag, const uzip_options_t* options = nullptr,
              uzip_coll_info_t* info = nullptr) {
-  return [=](const CallContext& context) {
-    return with_info(validate_recv(dst, count, type, source, tag, options, context), info);
+  return [=](const CallContext& context, CollArgs& args) -> Status {
+    UZIP_RETURN_IF_ERROR(validate_recv(dst, count, type, source, tag, options, context, args));
+    return add_info(info, args);
   };
 }
 
@@ -105,8 +107,9 @@ uzip_status_t uzip_sendrecv(const void* src, size_t src_count, int dest, int sen
       return run_call(comm, send);
     }
     UZIP_ASSIGN_OR_RETURN(CommunicatorHandle* const handle, find(comm));
-    UZIP_ASSIGN_OR_RETURN(CollArgs receive_args, recv(handle->comm->context()));
-    UZIP_ASSIGN_OR_RETURN(CollArgs send_args, send(handle->comm->context()));
+    CollArgs receive_args, send_args;
+    UZIP_RETURN_IF_ERROR(recv(handle->comm->context(), receive_args));
+    UZIP_RETURN_IF_ERROR(send(handle->comm->context(), send_args));
     return send_and_receive(*handle, std::move(send_args), std::move(receive_args));
   });
 }

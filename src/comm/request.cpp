@@ -19,7 +19,7 @@ constexpr size_t kLongBytes = size_t{256} << 10;
 
 }  // namespace
 
-Request::Request(Engine& engine) : engine_(engine), exchange_(*this), vote_(*this), offer_(*this) {
+Request::Request(Engine& engine) : engine_(engine), exchange_(*this), message_(*this), vote_(*this), offer_(*this) {
   stream_reached_.done = result_moved_.done = peers_done_.done = &Request::on_hook;
   stream_reached_.request = result_moved_.request = peers_done_.request = this;
   stream_reached_.then = &Request::on_stream_reached;
@@ -82,8 +82,7 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
   at_peers_ = false;
   may_be_at_peers_ = vote_.votes();
   if (prepared_->direct) {
-    exchange_.start();
-    if (!ended()) comm_->offer_held(*this, 0);
+    start_direct();
   } else if (may_be_at_peers_) {
     if (comm_->peers()->wait_for_turn(*this)) vote_.start();
   } else if (offer_.offers()) {
@@ -94,7 +93,14 @@ void Request::begin(Communicator& comm, CollArgs&& args, std::shared_ptr<Prepare
   if (comm_->peers() && !ended() && !is_point_to_point(args_.kind)) comm_->offer_held(*this, MessageIndex::kInquiryRound);
 }
 
+void Request::start_direct() {
+  if (is_point_to_point(args_.kind)) return message_.start();
+  exchange_.start();
+  if (!ended()) comm_->offer_held(*this, 0);
+}
+
 void Request::start_rounds() {
+  if (prepared_->direct) return comm_->offer_held(*this, 0);  // of a receive, which goes on here after an offer
   while (rounds_.size() < plan().window) rounds_.push_back(std::make_unique<Round>(*this));
   if (bound_) advance();
 }
@@ -134,7 +140,7 @@ void Request::on_peers_done() {
 
 Status Request::reserve(const std::shared_ptr<PreparedPlan>& prepared) {
   if (prepared->direct) {
-    exchange_.reserve(prepared->plan);
+    if (!prepared->plan.point_to_point()) exchange_.reserve(prepared->plan);
     return Status();
   }
   const uint32_t window = prepared->plan.window;
@@ -153,10 +159,15 @@ void Request::unreserve() {
   for (const auto& round : rounds_) round->unreserve();
 }
 
-void Request::bind_sender(uint32_t sequence, bool offered) {
+void Request::set_sender(uint32_t sequence) {
   stamp_.sequence = sequence;
   bound_ = true;
-  offered ? offer_.expect() : advance();
+}
+
+void Request::bind_sender(uint32_t sequence, bool offered) {
+  set_sender(sequence);
+  if (offered) return offer_.expect();
+  prepared_->direct ? comm_->offer_held(*this, 0) : advance();
 }
 
 bool Request::on_aside(Incoming& incoming, int source, uint32_t number) {
@@ -226,8 +237,12 @@ Request::Answer Request::on_message(Incoming& incoming, const FrameHeader& frame
                                         uint32_t round, uint32_t message) {
   if (finished_ || !status_.ok()) return Answer::kRefused;
   if (round >= plan().rounds || may_be_at_peers_) return round < plan().rounds ? Answer::kLater : Answer::kRefused;
-  if (prepared_->direct)
-    return message == 0 && exchange_.on_message(incoming, frame, source) ? Answer::kTaken : Answer::kRefused;
+  if (prepared_->direct) {
+    if (offer_.active()) return Answer::kLater;
+    const bool taken = message == 0 && (is_point_to_point(args_.kind) ? message_.on_message(incoming, frame)
+                                                                      : exchange_.on_message(incoming, frame, source));
+    return taken ? Answer::kTaken : Answer::kRefused;
+  }
   if (round >= next_round_) return Answer::kLater;
   Round& running = *rounds_[round % plan().window];
   if (!running.active() || running.number() != round) return Answer::kRefused;
@@ -239,6 +254,7 @@ void Request::fail(const Status& status, bool tell_others) {
   status_ = status.with_context(describe());
   failed_at_ = std::chrono::steady_clock::now();
   exchange_.abandon();
+  message_.abandon();
   vote_.abandon();
   offer_.abandon();
   for (const auto& round : rounds_) round->abandon();
@@ -262,7 +278,7 @@ void Request::on_drained() {
 }
 
 bool Request::drained() const {
-  return exchange_.pending() == 0 && vote_.pending() == 0 && offer_.pending() == 0 && hooks_ == 0 &&
+  return exchange_.pending() == 0 && message_.pending() == 0 && vote_.pending() == 0 && offer_.pending() == 0 && hooks_ == 0 &&
          std::all_of(rounds_.begin(), rounds_.end(), [](const auto& round) { return round->pending() == 0; });
 }
 
@@ -323,6 +339,7 @@ Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, 
 MessageHead Request::sealed_head(MessageIndex index, FrameHeader frame) const {
   MessageHead head;
   head.envelope.index = index.pack();
+  head.envelope.tag = args_.tag;  // 0 of collectives
   head.frame = frame;
   head.frame.call = stamp_;
   seal(head);
@@ -359,7 +376,7 @@ Result<Progress> Request::decode_reduce(DecodeReduceTask& task, Completion* comp
 
 std::vector<int> Request::waits_for() const {
   std::vector<int> result;
-  if (!bound_ || offer_.active() || (at_peers_ && plan().point_to_point())) return {args_.peer};
+  if (!bound_ || offer_.active() || ((at_peers_ || prepared_->direct) && plan().point_to_point())) return {args_.peer};
   std::vector<bool> ranks(static_cast<size_t>(plan().shape.size));
   exchange_.waits_for(ranks);
   vote_.waits_for(ranks);

@@ -4,6 +4,7 @@
 #include "comm/coding_habit.hpp"
 #include "comm/coll_args.hpp"
 #include "comm/direct_exchange.hpp"
+#include "comm/direct_message.hpp"
 #include "comm/gpu_offer.hpp"
 #include "comm/gpu_peers.hpp"
 #include "comm/gpu_vote.hpp"
@@ -51,6 +52,8 @@ class Request {
 
   /// A receive has been matched: `sequence` is the sender's number of the message. `offered`: an offer comes next.
   void bind_sender(uint32_t sequence, bool offered);
+  /// The same, where the message has been taken already.
+  void set_sender(uint32_t sequence);
 
   /// A message of this call. kLater: its round has not started yet, offer it again; kRefused: there is no
   /// receive for it.
@@ -107,7 +110,7 @@ class Request {
   std::byte* block_address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const;
   Result<Progress> send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
                         std::span<const std::byte> body, Completion* completion, uint32_t receivers);
-  // For DirectExchange: messages that differ in their ends and bodies only.
+  // For DirectExchange and DirectMessage: messages that differ in their ends and bodies only.
   /// The head of such, not addressed yet.
   MessageHead sealed_head(MessageIndex index, FrameHeader frame) const;
   Result<Progress> send(int peer, MessageHead& head, size_t elements, std::span<const std::byte> body,
@@ -117,9 +120,9 @@ class Request {
   CodingHabit& coding_habit() { return coding_habit_; }
   void on_round_finished();
   void on_exchanged() { args_.result_moves ? move_result() : finish(); }
-  /// Takes what is there and expected; true if anything was. See DirectExchange::poll().
-  bool expects() const { return exchange_.expects(); }
-  bool poll() { return exchange_.poll(); }
+  /// Takes what is there and expected; true if anything was. See DirectExchange::poll() and DirectMessage::poll().
+  bool expects() const { return exchange_.expects() || message_.expects(); }
+  bool poll() { return message_.expects() ? message_.poll() : exchange_.poll(); }
   void on_drained();
 
   // For GpuVote, GpuOffer and GpuPeers.
@@ -151,6 +154,7 @@ class Request {
   static void on_hook(Completion* self, const Status& status);
   bool has_room(const Round& round, const PreparedSchedule& schedule) const;
   Status watch_stream(void* stream);
+  void start_direct();
   void start_rounds();
   void advance();
   void on_peers_done();
@@ -164,7 +168,8 @@ class Request {
   std::shared_ptr<PreparedPlan> prepared_;
   CallStamp stamp_;
   std::vector<std::unique_ptr<Round>> rounds_;  ///< round k runs in rounds_[k % window]
-  DirectExchange exchange_;                     ///< instead of rounds, for small calls
+  DirectExchange exchange_;                     ///< instead of rounds, for small collectives
+  DirectMessage message_;                       ///< the same for short messages
   GpuVote vote_;                                ///< before rounds, or instead of them
   GpuOffer offer_;                              ///< the same of a message
   GpuDevice* device_ = nullptr;

@@ -55,7 +55,7 @@ struct PreparedPlan {
   std::vector<std::shared_ptr<const PreparedSchedule>> by_round;  ///< of unequal blocks: all of a persistent call, or
                                                                   ///< those of neighbours as far as needed
   bool staged = false;  ///< for buffers in GPU memory
-  bool direct = false;  ///< done by DirectExchange, without a schedule
+  bool direct = false;  ///< done by DirectExchange or DirectMessage, without a schedule
 
   /// The different ones of those that are there.
   std::vector<std::shared_ptr<const PreparedSchedule>> kept() const;

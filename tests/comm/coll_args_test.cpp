@@ -386,8 +386,13 @@ TEST_F(CollArgsTest, SettingsAreOverruledByOptions) {
 }
 
 TEST_F(CollArgsTest, PointToPoint) {
-  const auto send = [&](int peer, int tag, size_t count = 10) {
-    return validate_send(memory_, count, UZIP_FP32, peer, tag, nullptr, kContext).status();
+  const auto send = [&](int peer, int tag, size_t count = 10, uzip_dtype_t type = UZIP_FP32) {
+    CollArgs args;
+    return validate_send(memory_, count, type, peer, tag, nullptr, kContext, args);
+  };
+  const auto receive = [&](void* dst, size_t count) {
+    CollArgs args;
+    return validate_recv(dst, count, UZIP_FP32, 0, 0, nullptr, kContext, args);
   };
   EXPECT_TRUE(send(0, 0).ok());
   EXPECT_TRUE(send(kRank, UZIP_TAG_MAX).ok());
@@ -396,11 +401,10 @@ TEST_F(CollArgsTest, PointToPoint) {
   EXPECT_NE(send(0, -1).message().find("tag -1"), std::string::npos);
   EXPECT_FALSE(send(0, UZIP_TAG_MAX + 1).ok());
   EXPECT_NE(send(0, 0, SIZE_MAX).message().find("memory"), std::string::npos);
-  EXPECT_FALSE(validate_recv(nullptr, 1, UZIP_FP32, 0, 0, nullptr, kContext).ok());
-  EXPECT_FALSE(validate_recv(UZIP_IN_PLACE, 1, UZIP_FP32, 0, 0, nullptr, kContext).ok());
-  EXPECT_TRUE(validate_recv(nullptr, 0, UZIP_FP32, 0, 0, nullptr, kContext).ok());
-  const auto bad_type = static_cast<uzip_dtype_t>(50);
-  EXPECT_FALSE(validate_send(memory_, 1, bad_type, 0, 0, nullptr, kContext).ok());
+  EXPECT_FALSE(receive(nullptr, 1).ok());
+  EXPECT_FALSE(receive(UZIP_IN_PLACE, 1).ok());
+  EXPECT_TRUE(receive(nullptr, 0).ok());
+  EXPECT_FALSE(send(0, 0, 1, static_cast<uzip_dtype_t>(50)).ok());
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ Result<Request*> LoopbackJob::start_send(int rank, const void* src, size_t count
                                          int dest, int tag, const uzip_options_t* options,
                                          Communicator* comm) {
   if (comm == nullptr) comm = world(rank).comm.get();
-  UZIP_ASSIGN_OR_RETURN(CollArgs args,
-                        validate_send(src, count, type, dest, tag, options, comm->context()));
+  CollArgs args;
+  UZIP_RETURN_IF_ERROR(validate_send(src, count, type, dest, tag, options, comm->context(), args));
   return comm->start(std::move(args));
 }
 
@@ -67,8 +67,8 @@ Result<Request*> LoopbackJob::start_recv(int rank, void* dst, size_t count, Data
                                          int source, int tag, const uzip_options_t* options,
                                          Communicator* comm) {
   if (comm == nullptr) comm = world(rank).comm.get();
-  UZIP_ASSIGN_OR_RETURN(CollArgs args,
-                        validate_recv(dst, count, type, source, tag, options, comm->context()));
+  CollArgs args;
+  UZIP_RETURN_IF_ERROR(validate_recv(dst, count, type, source, tag, options, comm->context(), args));
   return comm->start(std::move(args));
 }
 

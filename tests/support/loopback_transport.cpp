@@ -117,6 +117,7 @@ class LoopbackTransport final : public Transport {
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
                            Completion* completion) override;
   void discard(Incoming& message) override;
+  bool take_expected(int peer, std::span<const std::byte> head, std::span<std::byte> body) override;
   bool progress() override;
   void wait(std::chrono::milliseconds) override { std::this_thread::yield(); }
   bool flushed() override;
@@ -235,6 +236,20 @@ void LoopbackTransport::discard(Incoming& incoming) {
   Guard guard(core_->mutex);
   std::unique_ptr<Message> message = release(incoming);
   if (message) sender_is_done(*message, Status());
+}
+
+bool LoopbackTransport::take_expected(int peer, std::span<const std::byte> head, std::span<std::byte> body) {
+  Guard guard(core_->mutex);
+  if (!core_->options.take_expected || core_->options.reorder_messages || me().dead) return false;
+  const auto first = std::find_if(me().inbox.begin(), me().inbox.end(),
+                                  [&](const auto& message) { return message->from == peer; });
+  if (first == me().inbox.end() || (*first)->due > me().calls + 1) return false;
+  Message& message = **first;
+  if (!message.owns_body || message.bytes != body.size() || !std::ranges::equal(message.head, head)) return false;
+  std::ranges::copy(message.copy, body.begin());
+  sender_is_done(message, Status());
+  me().inbox.erase(first);
+  return true;
 }
 
 bool LoopbackTransport::flushed() {

@@ -39,6 +39,8 @@ struct LoopbackOptions {
   bool slow_sends = false;
   /// Draws the four above (eager if it fits) for each message anew.
   bool random_modes = false;
+  /// Transport::take_expected() takes copied bodies that are due, if messages of one sender keep their order.
+  bool take_expected = true;
 
   /// Called for each message that is sent, with copies that it may change: shorten, lengthen, flip
   /// bits.
