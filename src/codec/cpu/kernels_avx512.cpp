@@ -63,9 +63,10 @@ size_t decode_level(const uint8_t* words, size_t count, const uint8_t* symbols,
                     const uint8_t* escapes, uint8_t* dst) {
   LevelDecoder<W> level(words, symbols, escapes);
   size_t at = 0;
-  for (; at + 64 <= count; at += 64) store(dst + at, level.decode(~uint64_t{0}));
+  // The last one, whole or not, reads no more words than there are.
+  for (; at + 64 < count; at += 64) store(dst + at, level.decode(~uint64_t{0}, true));
   const uint64_t rest = low_bits(count - at);
-  if (rest != 0) store_some(dst + at, rest, level.decode(rest));
+  if (rest != 0) store_some(dst + at, rest, level.decode(rest, false));
   return static_cast<size_t>(level.escapes - escapes);
 }
 

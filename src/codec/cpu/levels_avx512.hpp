@@ -85,10 +85,26 @@ struct UnpackOrder {
         loaded(low_bits(8 * size_t{shuffle.width})),
         width(shuffle.width) {}
   [[gnu::always_inline]] Bytes unpack(const uint8_t* words) const {
-    const Bytes packed = load_some(words, loaded);
+    return order_bits(load_some(words, loaded));
+  }
+  /// The same for kWidth words or less, where two, or else four, can be read: a load through a mask takes longer.
+  template <unsigned kWidth>
+  [[gnu::always_inline]] Bytes unpack_inside(const uint8_t* words) const {
+    static_assert(kWidth <= 4);
+    if constexpr (kWidth <= 2)
+      return order_bits(
+          _mm512_castsi128_si512(_mm_loadu_si128(reinterpret_cast<const __m128i*>(words))));
+    return order_bits(
+        _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words))));
+  }
+
+ private:
+  [[gnu::always_inline]] Bytes order_bits(Bytes packed) const {
     return transpose_reversed(_mm512_maskz_permutexvar_epi8(used, index, packed));
   }
 };
+/// While so many groups are left, of one word or more, four words can be read.
+constexpr size_t kGroupsOfFourWords = 4;
 
 /// Looks codes up. Where all coded fields lie within 63 neighbours (exponents do), one shuffle is
 /// enough.
@@ -170,7 +186,8 @@ struct LevelDecoder {
         escapes(from_escapes),
         table(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(symbols)))) {}
 
-  [[gnu::always_inline]] Bytes decode(uint64_t valid) {
+  /// `inside`: four words can be read.
+  [[gnu::always_inline]] Bytes decode(uint64_t valid, bool inside) {
     uint64_t escaped = valid;
 #pragma GCC unroll 8
     for (unsigned b = 0; b < W; ++b) {
@@ -182,7 +199,8 @@ struct LevelDecoder {
     if constexpr (W == 1)
       fields = _mm512_broadcastb_epi8(_mm512_castsi512_si128(table));
     else
-      fields = _mm512_shuffle_epi8(table, order.unpack(words));
+      fields = _mm512_shuffle_epi8(
+          table, inside || W != 3 ? order.template unpack_inside<W>(words) : order.unpack(words));
     fields = _mm512_mask_expand_epi8(fields, escaped, load(escapes));
     escapes += popcount(escaped);
     words += 8 * W;

@@ -109,28 +109,34 @@ template <class Values, unsigned W, bool kShifts, class Sink>
   const uint8_t* low_words = top.low_words;
   const uint8_t* other = top.other;
   Bytes v[Values::kSize];
-  auto group = [&](size_t here) __attribute__((always_inline)) {
-    Bytes plane = level.decode(here == 64 ? ~uint64_t{0} : low_bits(here));
+  auto group = [&](size_t here, bool inside) __attribute__((always_inline)) {
+    Bytes plane = level.decode(here == 64 ? ~uint64_t{0} : low_bits(here), inside);
     if constexpr (kShifts) {
+      const Bytes low =
+          inside ? low_order.unpack_inside<4>(low_words) : low_order.unpack(low_words);
       plane = _mm512_and_si512(_mm512_sll_epi16(plane, by), high_bits);
-      plane = _mm512_or_si512(plane, low_order.unpack(low_words));
+      plane = _mm512_or_si512(plane, low);
       low_words += low_bytes;
     }
     values.join(plane, here, other, v);
     other += 64 * (Values::kSize - 1);
   };
   Sink sink(output);
-  const size_t rest = count % 64;
-  for (; count >= 64; count -= 64) {
-    group(64);
+  auto whole_group = [&](bool inside) __attribute__((always_inline)) {
+    group(64, inside);
 #pragma GCC unroll 2
     for (size_t i = 0; i < Values::kSize; ++i) sink.put(v[i]);
-  }
+    count -= 64;
+  };
+  // What this library encodes has at most three bits below the field.
+  if (top.shift <= 4)
+    while (count >= kGroupsOfFourWords * 64) whole_group(true);
+  while (count >= 64) whole_group(false);
   uint8_t* const end = sink.finish();
-  if (rest > 0) {
-    group(rest);
+  if (count > 0) {
+    group(count, false);
     for (size_t i = 0; i < Values::kSize; ++i)
-      store_some(end + 64 * i, part_mask(Values::kSize * rest, i), v[i]);
+      store_some(end + 64 * i, part_mask(Values::kSize * count, i), v[i]);
   }
   return static_cast<size_t>(level.escapes - escapes);
 }
