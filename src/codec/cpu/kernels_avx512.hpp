@@ -207,11 +207,14 @@ class StreamSink {
   Bytes last_ = _mm512_setzero_si512();
 };
 
+/// Bit i in byte i of each 8 bytes.
+[[gnu::always_inline]] inline Bytes unit_bytes() {
+  return _mm512_set1_epi64(static_cast<int64_t>(0x8040201008040201u));
+}
 /// In each 8 bytes, read as an 8 x 8 matrix of bits: byte i of the result collects bit i of the
 /// eight bytes, that of the last byte lowest.
 [[gnu::always_inline]] inline Bytes transpose_reversed(Bytes v) {
-  const Bytes units = _mm512_set1_epi64(static_cast<int64_t>(0x8040201008040201u));
-  return _mm512_gf2p8affine_epi64_epi8(units, v, 0);
+  return _mm512_gf2p8affine_epi64_epi8(unit_bytes(), v, 0);
 }
 /// The same with that of the first byte lowest.
 [[gnu::always_inline]] inline Bytes transpose_bits(Bytes v) {

@@ -97,11 +97,73 @@ struct UnpackOrder {
     return order_bits(
         _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words))));
   }
+  /// Of two words, and the bit of kSet is 1 in all values.
+  static constexpr int kSet = 4;
+  [[gnu::always_inline]] Bytes unpack_two_and_set(const uint8_t* words) const {
+    const auto packed =
+        _mm512_castsi128_si512(_mm_loadu_si128(reinterpret_cast<const __m128i*>(words)));
+    return _mm512_gf2p8affine_epi64_epi8(unit_bytes(), order_words(packed), kSet);
+  }
 
  private:
-  [[gnu::always_inline]] Bytes order_bits(Bytes packed) const {
-    return transpose_reversed(_mm512_maskz_permutexvar_epi8(used, index, packed));
+  [[gnu::always_inline]] Bytes order_words(Bytes packed) const {
+    return _mm512_maskz_permutexvar_epi8(used, index, packed);
   }
+  [[gnu::always_inline]] Bytes order_bits(Bytes packed) const {
+    return transpose_reversed(order_words(packed));
+  }
+};
+
+/// Fields of codes. A shuffle by a table does for all widths,
+template <unsigned W>
+class SymbolLookup {
+ public:
+  explicit SymbolLookup(const uint8_t* symbols)
+      : table_(_mm512_broadcast_i32x4(
+            _mm_loadu_si128(reinterpret_cast<const __m128i*>(symbols)))) {}
+  /// `inside`: four words can be read.
+  [[gnu::always_inline]] Bytes fields(const uint8_t* words, bool inside) const {
+    const bool exact = W == 4;  // words
+    return _mm512_shuffle_epi8(
+        table_, inside || exact ? order_.template unpack_inside<W>(words) : order_.unpack(words));
+  }
+
+ private:
+  Bytes table_;
+  UnpackOrder order_{kUnpackLow.of[W]};
+};
+/// one field needs none,
+template <>
+class SymbolLookup<1> {
+ public:
+  explicit SymbolLookup(const uint8_t* symbols)
+      : field_(_mm512_set1_epi8(static_cast<char>(symbols[0]))) {}
+  [[gnu::always_inline]] Bytes fields(const uint8_t*, bool) const { return field_; }
+
+ private:
+  Bytes field_;
+};
+/// and three are s0 + b0 * (s1 + s0) + b1 * (s2 + s0) for the bits of a code, in bits modulo 2: one more product with a
+/// matrix, on a port that has less to do than that of shuffles. What an escape gives doesn't matter.
+template <>
+class SymbolLookup<2> {
+ public:
+  explicit SymbolLookup(const uint8_t* symbols) {
+    const uint64_t s0 = symbols[0];
+    // In the matrix the row of bit 0 is the highest byte.
+    const uint64_t rows = _pdep_u64(symbols[1] ^ s0, kBytes) |
+                          _pdep_u64(symbols[2] ^ s0, 2 * kBytes) |
+                          _pdep_u64(s0, UnpackOrder::kSet * kBytes);
+    matrix_ = _mm512_set1_epi64(static_cast<int64_t>(__builtin_bswap64(rows)));
+  }
+  [[gnu::always_inline]] Bytes fields(const uint8_t* words, bool) const {
+    return _mm512_gf2p8affine_epi64_epi8(order_.unpack_two_and_set(words), matrix_, 0);
+  }
+
+ private:
+  static constexpr uint64_t kBytes = 0x0101010101010101u;
+  Bytes matrix_;
+  UnpackOrder order_{kUnpackLow.of[2]};
 };
 /// While so many groups are left, of one word or more, four words can be read.
 constexpr size_t kGroupsOfFourWords = 4;
@@ -178,13 +240,10 @@ template <unsigned W>
 struct LevelDecoder {
   const uint8_t* words;
   const uint8_t* escapes;
-  Bytes table;
-  UnpackOrder order{kUnpackLow.of[W]};
+  SymbolLookup<W> lookup;
 
   LevelDecoder(const uint8_t* from_words, const uint8_t* symbols, const uint8_t* from_escapes)
-      : words(from_words),
-        escapes(from_escapes),
-        table(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(symbols)))) {}
+      : words(from_words), escapes(from_escapes), lookup(symbols) {}
 
   /// `inside`: four words can be read.
   [[gnu::always_inline]] Bytes decode(uint64_t valid, bool inside) {
@@ -195,13 +254,8 @@ struct LevelDecoder {
       __builtin_memcpy(&word, words + 8 * b, 8);
       escaped &= word;
     }
-    Bytes fields;
-    if constexpr (W == 1)
-      fields = _mm512_broadcastb_epi8(_mm512_castsi512_si128(table));
-    else
-      fields = _mm512_shuffle_epi8(
-          table, inside || W != 3 ? order.template unpack_inside<W>(words) : order.unpack(words));
-    fields = _mm512_mask_expand_epi8(fields, escaped, load(escapes));
+    const Bytes fields =
+        _mm512_mask_expand_epi8(lookup.fields(words, inside), escaped, load(escapes));
     escapes += popcount(escaped);
     words += 8 * W;
     return fields;
@@ -220,8 +274,9 @@ class AnyLevelDecoder {
             _mm_loadu_si128(reinterpret_cast<const __m128i*>(level.symbols)))),
         order_(kUnpackLow.of[level.width]) {}
 
-  [[gnu::always_inline]] Bytes decode(uint64_t valid) {
-    const Bytes codes = order_.unpack(words_);
+  /// As of LevelDecoder.
+  [[gnu::always_inline]] Bytes decode(uint64_t valid, bool inside) {
+    const Bytes codes = inside ? order_.unpack_inside<4>(words_) : order_.unpack(words_);
     const uint64_t escaped = _mm512_mask_cmpeq_epi8_mask(valid, codes, escape_);
     const Bytes fields =
         _mm512_mask_expand_epi8(_mm512_shuffle_epi8(table_, codes), escaped, load(escapes_));

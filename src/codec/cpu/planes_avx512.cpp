@@ -150,8 +150,9 @@ template <size_t kSize>
 /// A top plane that is there, byte by byte.
 class PlaneBytes {
  public:
+  static constexpr bool kReadsWords = false;
   explicit PlaneBytes(const uint8_t* bytes) : bytes_(bytes) {}
-  [[gnu::always_inline]] Bytes next() {
+  [[gnu::always_inline]] Bytes next(bool) {
     const Bytes v = load(bytes_);
     bytes_ += 64;
     return v;
@@ -164,9 +165,10 @@ class PlaneBytes {
 /// One that is decoded on the way.
 class PlaneOfLevel : public AnyLevelDecoder {
  public:
+  static constexpr bool kReadsWords = true;
   using AnyLevelDecoder::AnyLevelDecoder;
-  [[gnu::always_inline]] Bytes next() { return decode(~uint64_t{0}); }
-  [[gnu::always_inline]] Bytes last(uint64_t valid) { return decode(valid); }
+  [[gnu::always_inline]] Bytes next(bool inside) { return decode(~uint64_t{0}, inside); }
+  [[gnu::always_inline]] Bytes last(uint64_t valid) { return decode(valid, false); }
 };
 
 template <size_t kSize, class Sink, class Top>
@@ -176,14 +178,19 @@ template <size_t kSize, class Sink, class Top>
   const Rotations<kSize> by(rotation);
   Bytes v[kSize];
   size_t at = 0;
-  for (; at + 64 <= count; at += 64) {
-    v[kSize - 1] = top.next();
+  // `inside` as of LevelDecoder.
+  auto group = [&](bool inside) __attribute__((always_inline)) {
+    v[kSize - 1] = top.next(inside);
 #pragma GCC unroll 8
     for (size_t p = 0; p < kSize - 1; ++p) v[p] = load(planes[p] + at);
     Places<kSize>::to_values(v);
 #pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) sink.put(rotate_right<kSize>(v[i], by[i]));
-  }
+    at += 64;
+  };
+  if constexpr (Top::kReadsWords)
+    while (at + kGroupsOfFourWords * 64 <= count) group(true);
+  while (at + 64 <= count) group(false);
   uint8_t* const dst = sink.finish();
   if (at == count) return;
   v[kSize - 1] = top.last(low_bits(count - at));
