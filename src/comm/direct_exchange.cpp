@@ -17,16 +17,13 @@ constexpr size_t kCopiedMeanwhile = 4 * 1024;
 constexpr int kMostRanks = 16;
 
 bool has_one_hop(const Plan& plan) {
-  switch (plan.shape.kind) {
-    case CallKind::kAllreduce:
-    case CallKind::kReduceScatter:
-    case CallKind::kAllgather: return plan.algorithm && plan.algorithm->one_hop;
-    case CallKind::kBarrier: return plan.shape.size == 2;
-    default: return false;
-  }
+  if (plan.shape.kind == CallKind::kBarrier) return plan.shape.size == 2;
+  const bool alike = plan.shape.counts.empty() && !is_pairwise(plan.shape.kind) && !plan.with_neighbors();
+  const bool scratch = plan.shape.kind == CallKind::kAlltoall && plan.shape.in_place;
+  return plan.algorithm && plan.algorithm->one_hop && alike && !scratch && !plan.point_to_point();
 }
 
-size_t most_bytes(CallKind kind) { return kind == CallKind::kAllgather ? kMostGatheredBytes : kMostReducedBytes; }
+size_t most_bytes(CallKind kind) { return is_reduction(kind) ? kMostReducedBytes : kMostGatheredBytes; }
 
 size_t message_bytes(const Plan& plan) { return plan.shape.count * datatype_size(plan.shape.type); }
 
@@ -37,8 +34,21 @@ bool DirectExchange::suits(const Plan& plan) {
          message_bytes(plan) <= most_bytes(plan.shape.kind);
 }
 
+DirectExchange::Way DirectExchange::way_of(CallKind kind) {
+  switch (kind) {
+    case CallKind::kReduceScatter: return {.reduces = true, .scatters = true};
+    case CallKind::kAllgather: return {.gathers = true};
+    case CallKind::kAlltoall: return {.scatters = true, .gathers = true};
+    case CallKind::kBcast: return {.from_root = true};
+    case CallKind::kScatter: return {.scatters = true, .from_root = true};
+    case CallKind::kGather: return {.gathers = true, .to_root = true};
+    case CallKind::kBarrier: return {};
+    default: return {.reduces = true};
+  }
+}
+
 void DirectExchange::reserve(const Plan& plan) {
-  make_room(static_cast<size_t>(plan.shape.size), plan.shape.kind == CallKind::kAllgather ? 0 : message_bytes(plan));
+  make_room(static_cast<size_t>(plan.shape.size), way_of(plan.shape.kind).reduces ? message_bytes(plan) : 0);
 }
 
 void DirectExchange::make_room(size_t ranks, size_t bytes) {
@@ -53,50 +63,74 @@ void DirectExchange::make_room(size_t ranks, size_t bytes) {
   }
 }
 
+bool DirectExchange::sends_to(size_t rank) const {
+  return rank != rank_ && (!way_.from_root || rank_ == root_) && (!way_.to_root || rank == root_);
+}
+
+bool DirectExchange::receives_from(size_t rank) const {
+  return rank != rank_ && (!way_.from_root || rank == root_) && (!way_.to_root || rank_ == root_);
+}
+
 void DirectExchange::start() {
   const CollArgs& args = request_.args();
   ranks_ = static_cast<size_t>(request_.size());
   rank_ = static_cast<size_t>(request_.rank());
+  root_ = static_cast<size_t>(args.root);
   bytes_ = args.count * datatype_size(args.type);
-  gathers_ = args.kind == CallKind::kAllgather || args.kind == CallKind::kBarrier;
-  scatters_ = args.kind == CallKind::kReduceScatter;
-  copied_ = !gathers_ || args.in_place;
-  make_room(ranks_, gathers_ ? 0 : bytes_);
-  for (Operand& receive : receives_) receive.arrived = false;
-  receives_[rank_].arrived = true;
-  missing_ = static_cast<uint32_t>(2 * (ranks_ - 1));
+  way_ = way_of(args.kind);
+  copied_ = way_.reduces || args.in_place || ((way_.from_root || way_.to_root) && rank_ != root_);
+  make_room(ranks_, way_.reduces ? bytes_ : 0);
+  missing_ = 0;
+  for (size_t r = 0; r < ranks_; ++r) {
+    sends_[r].over = !sends_to(r);
+    receives_[r].over = !receives_from(r);
+    missing_ += static_cast<uint32_t>(!sends_[r].over) + static_cast<uint32_t>(!receives_[r].over);
+  }
   head_ = request_.sealed_head({MessageKind::kCollective, 0, 0}, raw_frame_header(args.type, args.count));
+  if (const Status sent = send_all(); !sent.ok()) return request_.fail(sent);
+  if (missing_ == 0) return finish();
+  if (bytes_ >= kCopiedMeanwhile) copy_own();
+}
+
+/// To the next rank first. Where all get the same the transport may make one copy for them.
+Status DirectExchange::send_all() {
+  const bool alike = !way_.scatters && !way_.to_root;
   for (size_t step = 1; step < ranks_; ++step) {
     const size_t peer = (rank_ + step) % ranks_;
-    const uint32_t receivers = scatters_ ? 1 : step == 1 ? static_cast<uint32_t>(ranks_ - 1) : 0;
-    const Result<Progress> sent = request_.send(static_cast<int>(peer), head_, args.count, {sent_to(peer), bytes_},
-                                                &sends_[peer].completion, receivers);
-    if (!sent.ok()) return request_.fail(sent.status());
-    if (*sent == Progress::kPending) ++pending_;
-    else if (--missing_ == 0) return finish();
+    if (!sends_to(peer)) continue;
+    const auto receivers = static_cast<uint32_t>(!alike ? 1 : step == 1 ? ranks_ - 1 : 0);
+    UZIP_ASSIGN_OR_RETURN(const Progress sent, request_.send(static_cast<int>(peer), head_, request_.args().count,
+                                                             {sent_to(peer), bytes_}, &sends_[peer].completion, receivers));
+    if (sent == Progress::kPending) {
+      ++pending_;
+    } else {
+      sends_[peer].over = true;
+      --missing_;
+    }
   }
-  if (bytes_ >= kCopiedMeanwhile) copy_own();
+  return Status();
 }
 
 /// This rank's elements to their place in the result, once.
 void DirectExchange::copy_own() {
   if (std::exchange(copied_, true)) return;
-  copy_bytes(place_of(rank_), request_.args().src, bytes_);
+  copy_bytes(place_of(rank_), sent_to(rank_), bytes_);
 }
 
 const std::byte* DirectExchange::sent_to(size_t rank) const {
-  return request_.args().src + (scatters_ ? rank * bytes_ : 0);
+  return request_.args().src + (way_.scatters ? rank * bytes_ : 0);
 }
 
 std::byte* DirectExchange::place_of(size_t rank) {
-  return (gathers_ ? request_.args().dst : memory_.data()) + rank * bytes_;
+  if (way_.reduces) return memory_.data() + rank * bytes_;
+  return request_.args().dst + (way_.gathers ? rank * bytes_ : 0);
 }
 
 bool DirectExchange::poll() {
   bool moved = false;
   for (size_t r = 0; missing_ > 0 && r < ranks_; ++r) {
-    if (receives_[r].arrived || !request_.take_expected(static_cast<int>(r), head_, {place_of(r), bytes_})) continue;
-    moved = receives_[r].arrived = true;
+    if (receives_[r].over || !request_.take_expected(static_cast<int>(r), head_, {place_of(r), bytes_})) continue;
+    moved = receives_[r].over = true;
     if (--missing_ == 0) finish();
   }
   return moved;
@@ -104,14 +138,14 @@ bool DirectExchange::poll() {
 
 bool DirectExchange::on_message(Incoming& incoming, const FrameHeader& frame, int source) {
   const auto rank = static_cast<size_t>(source);
-  if (missing_ == 0 || receives_[rank].arrived) return false;
+  if (missing_ == 0 || receives_[rank].over) return false;
   if (frame.count != request_.args().count || frame.codec != kCodecRaw || incoming.body_bytes != bytes_) {
     request_.fail(error(UZIP_ERR_CORRUPT, "rank %d sent a frame of codec %u with %llu elements in %zu bytes, not %zu raw",
                         source, frame.codec, static_cast<unsigned long long>(frame.count), incoming.body_bytes,
                         request_.args().count));
     return false;
   }
-  receives_[rank].arrived = true;
+  receives_[rank].over = true;
   const Result<Progress> taken =
       request_.engine().take(incoming, {place_of(rank), bytes_}, &receives_[rank].completion);
   if (!taken.ok()) {
@@ -125,18 +159,20 @@ bool DirectExchange::on_message(Incoming& incoming, const FrameHeader& frame, in
 }
 
 void DirectExchange::on_completion(Completion* self, const Status& status) {
-  DirectExchange& exchange = *reinterpret_cast<Operand*>(self)->exchange;  // its first member
+  auto& operand = *reinterpret_cast<Operand*>(self);  // its first member
+  DirectExchange& exchange = *operand.exchange;
+  operand.over = true;
   --exchange.pending_;
   if (!status.ok()) exchange.request_.fail(status);
   else if (exchange.missing_ > 0 && --exchange.missing_ == 0) exchange.finish();
 }
 
 void DirectExchange::finish() {
-  const CollArgs& args = request_.args();
-  if (gathers_) {
+  if (!way_.reduces) {
     copy_own();
     return request_.on_exchanged();
   }
+  const CollArgs& args = request_.args();
   for (size_t r = 0; r < ranks_; ++r) sources_[r] = r == rank_ ? sent_to(r) : place_of(r);
   const Result<Progress> reduced = request_.reduce(args.dst, sources_, args.count, ranks_, nullptr);
   if (!reduced.ok()) return request_.fail(reduced.status());
@@ -145,7 +181,7 @@ void DirectExchange::finish() {
 
 void DirectExchange::waits_for(std::vector<bool>& ranks) const {
   for (size_t r = 0; missing_ > 0 && r < receives_.size(); ++r)
-    if (!receives_[r].arrived) ranks[r] = true;
+    if (!receives_[r].over || !sends_[r].over) ranks[r] = true;
 }
 
 }  // namespace uzip

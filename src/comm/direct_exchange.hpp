@@ -1,5 +1,5 @@
-// A small collective of one hop without a schedule in execution: everybody sends everybody its elements and, if it is a
-// reduction, reduces what came in rank order. It replaces the whole schedule of an algorithm, message by message and bit
+// A small collective of one hop without a schedule in execution: everybody sends its elements to all who need them and, if it
+// is a reduction, reduces what came in rank order. It replaces the whole schedule of an algorithm, message by message and bit
 // by bit (so ranks may mix the two); what it saves is the bookkeeping of steps, which costs more than the elements do.
 #pragma once
 
@@ -25,8 +25,7 @@ class DirectExchange {
   DirectExchange(const DirectExchange&) = delete;
   DirectExchange& operator=(const DirectExchange&) = delete;
 
-  /// Whether a plan's calls can be done so: allreduce by one_shot, reduce_scatter and allgather by two_shot, and a
-  /// barrier between two.
+  /// Whether a plan's calls can be done so: those of an algorithm of one hop, and a barrier between two.
   static bool suits(const Plan& plan);
 
   /// Makes room for calls of this plan; start() does it as well.
@@ -50,30 +49,41 @@ class DirectExchange {
   void waits_for(std::vector<bool>& ranks) const;
 
  private:
+  /// What tells one collective from another.
+  struct Way {
+    bool reduces = false;   ///< else messages go to their places in the result
+    bool scatters = false;  ///< each rank gets another part of the source
+    bool gathers = false;   ///< what comes from each rank has a place of its own
+    bool from_root = false, to_root = false;  ///< only the root sends, or receives
+  };
+  static Way way_of(CallKind kind);
+
   struct Operand {
     Completion completion;
     DirectExchange* exchange = nullptr;
-    bool arrived = false;
+    bool over = false;  ///< sent, or on its way to where it belongs; or there is no such message
   };
 
   void make_room(size_t ranks, size_t bytes);
+  bool sends_to(size_t rank) const;
+  bool receives_from(size_t rank) const;
+  Status send_all();
   void copy_own();
   void finish();
-  /// What goes to a rank, and where what comes from it belongs; of this rank itself, its own operand.
+  /// What goes to a rank, and where what comes from it belongs; of this rank itself, its own part of both.
   const std::byte* sent_to(size_t rank) const;
   std::byte* place_of(size_t rank);
   static void on_completion(Completion* self, const Status& status);
 
   Request& request_;
-  std::vector<std::byte> memory_;     ///< the others' operands of a reduction
+  std::vector<std::byte> memory_;     ///< the others' operands of a reduction, by rank
   std::vector<Operand> sends_, receives_;
   std::vector<const void*> sources_;
   MessageHead head_;                  ///< of the messages of the call, to be readdressed
   size_t bytes_ = 0;                  ///< of one message
-  size_t ranks_ = 0, rank_ = 0;
-  bool gathers_ = false;              ///< messages go to their places in the result; there is nothing to reduce
+  size_t ranks_ = 0, rank_ = 0, root_ = 0;
+  Way way_;
   bool copied_ = false;               ///< this rank's elements are where they belong
-  bool scatters_ = false;             ///< each rank gets another part of the source
   uint32_t missing_ = 0;              ///< operands, and sends, that are not done
   uint32_t pending_ = 0;
 };

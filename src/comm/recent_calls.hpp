@@ -19,6 +19,7 @@ class RecentCalls {
     uzip_coll_args_t user{};  ///< as it was made; its pointers are not followed any more
     CollArgs args;            ///< as it was validated
     std::shared_ptr<PreparedPlan> plan;
+    bool one_buffer = false;  ///< the source is in the destination, or there is none; else two that don't overlap
   };
 
   /// Keeps a call that was valid and has been planned, if another one like it is worth finding: done without a schedule,

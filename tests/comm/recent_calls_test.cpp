@@ -47,6 +47,26 @@ TEST(RecentCalls, RepeatedWithOtherBuffersAndWrongOnes) {
   });
 }
 
+TEST(RecentCalls, BroadcastsAndAllToAlls) {
+  ApiJob job(3);
+  job.run([](int rank, uzip_comm_t comm) {
+    for (int i = 0; i < 9; ++i) {
+      const int root = i % 3 ? i % 2 : 2;
+      std::vector<int> vector(kCount, rank + 10 * i), to(kCount * 3), from(kCount * 3);
+      ASSERT_TRUE(succeeds(uzip_bcast(vector.data(), kCount, UZIP_INT32, root, comm)));
+      EXPECT_EQ(vector, std::vector<int>(kCount, root + 10 * i));
+      EXPECT_TRUE(fails(uzip_bcast(nullptr, kCount, UZIP_INT32, root, comm), UZIP_ERR_INVALID, "NULL"));
+      EXPECT_TRUE(fails(uzip_bcast(vector.data(), kCount, UZIP_INT32, 3, comm), UZIP_ERR_INVALID, "root 3"));
+      for (size_t k = 0; k < to.size(); ++k) to[k] = rank * 100 + static_cast<int>(k / kCount) + i;
+      ASSERT_TRUE(succeeds(uzip_alltoall(to.data(), from.data(), kCount, UZIP_INT32, comm)));
+      for (size_t k = 0; k < from.size(); ++k) EXPECT_EQ(from[k], static_cast<int>(k / kCount) * 100 + rank + i);
+      EXPECT_TRUE(fails(uzip_alltoall(to.data(), to.data() + 1, kCount, UZIP_INT32, comm), UZIP_ERR_INVALID, "overlap"));
+      ASSERT_TRUE(succeeds(uzip_alltoall(UZIP_IN_PLACE, to.data(), kCount, UZIP_INT32, comm)));
+      EXPECT_EQ(to, from);
+    }
+  });
+}
+
 TEST(RecentCalls, FillInTheirInfo) {
   ApiJob job(2);
   job.run([](int rank, uzip_comm_t comm) {

@@ -383,7 +383,8 @@ TEST(Selector, OfEqualCostsTheFirstStands) {
 TEST(Selector, SmallCallsOnOneHostNeedNoSchedule) {
   const Config config;
   const Selector selector(config, link_facts(true, nullptr));
-  for (CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kAllgather})
+  for (CallKind kind : {CallKind::kAllreduce, CallKind::kReduceScatter, CallKind::kAllgather, CallKind::kBcast, CallKind::kGather,
+                        CallKind::kScatter, CallKind::kAlltoall})
     for (int ranks : {2, 3, 4})
       for (size_t bytes : {4, 64, 1024}) {
         const auto plan = selector.select(shape_of(kind, UZIP_FP32, ranks, bytes / 4));
