@@ -54,12 +54,13 @@ template <size_t kSize>
 void split_all(const uint8_t* src, size_t count, unsigned rotation, uint8_t* const* planes) {
   const Rotations<kSize> by(rotation);
   const size_t whole = count & ~size_t{63};
+  const bool far = fetches_far();
   Bytes v[kSize];
   size_t at = 0;
   for (; at < whole; at += 64, src += 64 * kSize) {
 #pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
-      fetch_ahead(src + 64 * i);
+      fetch_ahead(src + 64 * i, far);
       v[i] = rotate_left<kSize>(load(src + 64 * i), by[i]);
     }
     Places<kSize>::to_planes(v);
@@ -114,12 +115,13 @@ template <size_t kSize>
 void split_one(const uint8_t* src, size_t count, unsigned rotation, size_t plane, uint8_t* dst) {
   const Bytes by = broadcast<kSize>(rotation % (8 * kSize));
   const Bytes shift = broadcast<kSize>(8 * static_cast<unsigned>(plane));
+  const bool far = fetches_far();
   Bytes v[kSize];
   size_t at = 0;
   for (; at + 64 <= count; at += 64, src += 64 * kSize) {
 #pragma GCC unroll 8
     for (size_t i = 0; i < kSize; ++i) {
-      fetch_ahead(src + 64 * i);
+      fetch_ahead(src + 64 * i, far);
       v[i] = rotate_left<kSize>(load(src + 64 * i), by);
     }
     store(dst + at, one_plane<kSize>(v, shift));

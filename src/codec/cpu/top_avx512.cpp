@@ -59,6 +59,7 @@ template <class Values, unsigned W, unsigned kShift, class Lookup>
   const Bytes field_bits = _mm512_set1_epi8(static_cast<char>(0xffu >> kShift));
   uint8_t* low_words = top.low_words;
   uint8_t* other = top.other;
+  const bool far = fetches_far();
   auto group = [&](size_t here) __attribute__((always_inline)) {
     Bytes fields = values.read(src, here, other);
     if constexpr (kShift > 0) {
@@ -72,7 +73,7 @@ template <class Values, unsigned W, unsigned kShift, class Lookup>
     other += 64 * (Values::kSize - 1);
   };
   for (; count >= 64; count -= 64) {
-    for (size_t i = 0; i < Values::kSize; ++i) fetch_ahead(src + 64 * i);
+    for (size_t i = 0; i < Values::kSize; ++i) fetch_ahead(src + 64 * i, far);
     if constexpr (Values::kSize > 1) prepare_ahead(other);
     if constexpr (kShift > 0) prepare_ahead(low_words);
     prepare_ahead(level.words);

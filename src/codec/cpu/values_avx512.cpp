@@ -120,8 +120,9 @@ template <class Words>
 [[gnu::always_inline]] inline void delta(const uint8_t* src, size_t count, uint64_t base,
                                          uint8_t* dst) {
   Bytes before = Words::set1(base);
+  const bool far = fetches_far();
   for (size_t left = count * Words::kSize; left > 0;) {
-    fetch_ahead(src);
+    fetch_ahead(src, far);
     const Bytes r = Words::rol1(load_first(src, left));
     store_first(dst, left, Words::zigzag(Words::sub(r, Words::shift_in(r, before))));
     before = r;
