@@ -9,4 +9,8 @@ namespace uzip {
 /// read before, and drives out nothing.
 void copy_past_caches(void* dst, const void* src, size_t bytes);
 
+/// Copies `bytes` from `src` to two places, none of which overlap: to `near`, through the caches, and past them to `far`. The source
+/// is read once.
+void copy_twice(void* near, void* far, const void* src, size_t bytes);
+
 }  // namespace uzip

@@ -64,12 +64,21 @@ enum class BodyUse : uint8_t {
   kMoved,  ///< it goes to where it belongs, and reading the sender's memory is likely to be the cheapest way
 };
 
+/// Where a sender wants its body, too, in memory of this process that overlaps neither the body nor other bodies. A transport that
+/// copies the body while it sends may write there at the same time, so that it is read once.
+struct SecondCopy {
+  std::byte* to = nullptr;
+  bool streams = false;  ///< past the caches: see copy_past_caches()
+  bool made = false;     ///< set by the transport before send() returns; else the sender copies by itself
+};
+
 /// What a transport may make use of when it chooses a body's way.
 struct SendHints {
   BodyUse use = BodyUse::kAny;
   /// Processes that this very body is sent to, one after the other, with nothing written to it in between; 0: one of
   /// these sends, but not the first.
   uint32_t receivers = 1;
+  SecondCopy* second = nullptr;  ///< null: none is wanted
 };
 
 class Transport {

@@ -35,7 +35,7 @@ void DirectMessage::start() {
     return;
   }
   state_ = State::kSends;
-  settle(request_.send(kPeerInSchedule, kOnlyPiece, frame, args.count, {args.src, message_bytes(args)}, &end_, 1));
+  settle(request_.send(kPeerInSchedule, kOnlyPiece, frame, args.count, {args.src, message_bytes(args)}, &end_, 1, nullptr));
 }
 
 bool DirectMessage::poll() {

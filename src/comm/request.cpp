@@ -324,7 +324,8 @@ std::byte* Request::block_address(const Slice& slice, const PreparedSchedule& sc
 }
 
 Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
-                                 std::span<const std::byte> body, Completion* completion, uint32_t receivers) {
+                                 std::span<const std::byte> body, Completion* completion, uint32_t receivers,
+                                 SecondCopy* second) {
   frame.call = plan().point_to_point() ? stamp_ : sent_stamp(peer);
   payload_bytes_ += elements * datatype_size(args_.type);
   wire_bytes_ += sizeof(MessageHead) + body.size();
@@ -333,7 +334,7 @@ Result<Progress> Request::send(int peer, MessageIndex index, FrameHeader frame, 
     index.kind = MessageKind::kPointToPoint;
     tag = args_.tag;
   }
-  return comm_->send(peer_rank(peer), index, tag, frame, body, completion, {plan().body_use(), receivers});
+  return comm_->send(peer_rank(peer), index, tag, frame, body, completion, {plan().body_use(), receivers, second});
 }
 
 MessageHead Request::sealed_head(MessageIndex index, FrameHeader frame) const {
@@ -350,7 +351,7 @@ Result<Progress> Request::send(int peer, MessageHead& head, size_t elements, std
                                Completion* completion, uint32_t receivers) {
   payload_bytes_ += elements * datatype_size(args_.type);
   wire_bytes_ += sizeof head + body.size();
-  return comm_->send(peer, head, body, completion, {plan().body_use(), receivers});
+  return comm_->send(peer, head, body, completion, {plan().body_use(), receivers, nullptr});
 }
 
 bool Request::take_expected(int peer, MessageHead& head, std::span<std::byte> body) {

@@ -109,7 +109,7 @@ class Request {
   std::byte* base(Slot slot, uint32_t round) const;
   std::byte* block_address(const Slice& slice, const PreparedSchedule& schedule, uint32_t round) const;
   Result<Progress> send(int peer, MessageIndex index, FrameHeader frame, size_t elements,
-                        std::span<const std::byte> body, Completion* completion, uint32_t receivers);
+                        std::span<const std::byte> body, Completion* completion, uint32_t receivers, SecondCopy* second);
   // For DirectExchange and DirectMessage: messages that differ in their ends and bodies only.
   /// The head of such, not addressed yet.
   MessageHead sealed_head(MessageIndex index, FrameHeader frame) const;

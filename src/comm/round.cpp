@@ -49,7 +49,7 @@ void Round::start(std::shared_ptr<const PreparedSchedule> prepared, uint32_t num
     state.round = this;
     state.step = i;
     state.waiting = static_cast<uint32_t>(schedule.steps[i].depends_on.size());
-    state.started = state.done = state.has_message = state.lent = false;
+    state.started = state.done = state.has_message = state.copied = state.lent = false;
   }
   wires_.assign(schedule.wire_elements.size(), WireState());
   input_ = request_.base(Slot::kInput, number);
@@ -85,7 +85,7 @@ void Round::make_ready(uint32_t index) {
   const Step& step = schedule_->schedule.steps[index];
   StepState& state = steps_[index];
   if (step.verb == Verb::kRecv && !state.has_message) return;  // on_message() comes back to it
-  if (!schedule_->is_long[index]) return execute(index);
+  if (!schedule_->is_long[index] || state.copied) return execute(index);
   // The coded stage directly follows its plain stage (the codec keeps state between them).
   if (step.verb == Verb::kEncode && step.part == Part::kCoded && queue_head_ > 0) {
     queue_[--queue_head_] = index;

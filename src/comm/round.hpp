@@ -58,6 +58,7 @@ class Round {
     bool started = false;
     bool done = false;
     bool has_message = false;  ///< `incoming` and `frame` hold the message of this receive
+    bool copied = false;       ///< a copy that the transport made while it sent the same elements
     bool lent = false;         ///< a receive that is over, whose message a reduction will read and end
     Incoming incoming;
     FrameHeader frame;
@@ -82,6 +83,7 @@ class Round {
   static void on_completion(Completion* self, const Status& status);
 
   Result<Progress> send(const Step& step, StepState& state);
+  StepState* copy_to_be_made(const StepState& send);
   Result<Progress> receive(const Step& step, StepState& state);
   std::byte* destination_of_raw(const Step& step, const StepState& state) const;
   bool may_lend(const StepState& state) const;

@@ -75,8 +75,21 @@ Result<Progress> Round::send(const Step& step, StepState& state) {
       case Part::kCoded: body = {begin, frame.coded_bytes}; break;
     }
   }
-  return request_.send(step.peer, {MessageKind::kCollective, number_, step.message}, frame,
-                         step.part == Part::kCoded ? 0 : step.src.length, body, &state.completion, schedule_->receivers[state.step]);
+  StepState* const copy = copy_to_be_made(state);
+  SecondCopy second;
+  if (copy) second = {address(schedule_->schedule.steps[copy->step].dst), goes_past_caches(*copy)};
+  const Result<Progress> sent =
+      request_.send(step.peer, {MessageKind::kCollective, number_, step.message}, frame, step.part == Part::kCoded ? 0 : step.src.length,
+                    body, &state.completion, schedule_->receivers[state.step], copy ? &second : nullptr);
+  if (copy) copy->copied = second.made;
+  return sent;
+}
+
+/// The copy of what is sent, if it could start now and has not.
+Round::StepState* Round::copy_to_be_made(const StepState& send) {
+  if (schedule_->copies.empty() || schedule_->copies[send.step] == kNoCopy) return nullptr;
+  StepState& copy = steps_[schedule_->copies[send.step]];
+  return copy.waiting > 0 || copy.started || copy.copied ? nullptr : &copy;
 }
 
 Result<Progress> Round::receive(const Step& step, StepState& state) {
@@ -122,6 +135,7 @@ bool Round::may_lend(const StepState& state) const {
 }
 
 Result<Progress> Round::copy(const Step& step, StepState& state) {
+  if (state.copied) return Progress::kDone;
   const size_t bytes = step.src.length * datatype_size(request_.type());
   if (!goes_past_caches(state)) return request_.executor().copy(address(step.dst), address(step.src), bytes, &state.completion);
   copy_past_caches(address(step.dst), address(step.src), bytes);

@@ -109,7 +109,10 @@ Status prepare(PreparedSchedule& prepared, const Plan& plan, const Shape& shape,
     lay_out_wires(prepared, type, plan.codec, plan.codec ? aligned(scratch_bytes) : scratch_bytes);
   }
   prepared.receivers = count_receivers(prepared.schedule);
-  if (!gpu) prepared.lent = find_lent_operands(prepared.schedule);
+  if (!gpu) {
+    prepared.copies = find_copies_of_bodies(prepared.schedule);
+    prepared.lent = find_lent_operands(prepared.schedule);
+  }
   for (const Step& step : prepared.schedule.steps) prepared.is_long.push_back(is_long(step, type, gpu != nullptr));
   return index_receives(prepared);
 }

@@ -1,6 +1,7 @@
 // Schedules that were built once, with all that the engine can know about them before it has buffers.
 #pragma once
 
+#include "comm/copied_bodies.hpp"
 #include "comm/lent_operands.hpp"
 #include "comm/plan.hpp"
 
@@ -44,6 +45,7 @@ struct PreparedSchedule {
   std::vector<uint32_t> ready;                  ///< steps without dependencies, in program order
   std::vector<bool> is_long;                    ///< steps that take too long for inside a callback
   std::vector<uint32_t> receivers;              ///< of the same body as a send's, see count_receivers()
+  std::vector<uint32_t> copies;                 ///< see find_copies_of_bodies(); none for buffers in GPU memory
   LentOperands lent;                            ///< none for buffers in GPU memory
 };
 

@@ -5,6 +5,8 @@
 // done with the body at once, and reading other processes' memory need not be allowed.
 #pragma once
 
+#include "base/transport.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,8 +34,8 @@ class LocalStage {
   void use(std::byte* memory) { memory_ = memory; }
 
   /// Copies a body of 1 to kMostStagedBytes bytes to a place of its own, and says where that begins. Nothing: no place is
-  /// free, or the body has another length.
-  std::optional<size_t> put(std::span<const std::byte> body);
+  /// free, or the body has another length. `second`, if it is not null, may be made on the way.
+  std::optional<size_t> put(std::span<const std::byte> body, SecondCopy* second = nullptr);
   /// The place of the last body that was put, for one reader more. Nothing if it was another one, all its readers have
   /// given it back, or forget() was called since. The body must not have changed.
   std::optional<size_t> share(std::span<const std::byte> body);

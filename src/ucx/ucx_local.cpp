@@ -39,9 +39,9 @@ void UcxTransport::learn_who_sees_stage() {
 
 // Nothing if the stage has no place for the body. A body that was sent before shares its place with what is still there of it.
 std::optional<Result<Progress>> UcxTransport::send_staged(Peer& peer, std::span<const std::byte> head,
-                                                          std::span<const std::byte> body, bool again) {
-  std::optional<size_t> begin = again ? stage_.share(body) : std::nullopt;
-  if (!begin) begin = stage_.put(body);
+                                                          std::span<const std::byte> body, const SendHints& hints) {
+  std::optional<size_t> begin = hints.receivers == 0 ? stage_.share(body) : std::nullopt;
+  if (!begin) begin = stage_.put(body, hints.second);
   if (!begin) return std::nullopt;
   Operation* staged = operations_.take(Operation::Kind::kStaged, peer.index, nullptr);
   staged->staged_at = *begin;

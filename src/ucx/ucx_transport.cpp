@@ -233,14 +233,13 @@ Result<Progress> UcxTransport::send(int index, std::span<const std::byte> head,
                  head.size(), index, size());
   }
   Peer& peer = peers_[static_cast<size_t>(index)];
-  const bool again = hints.receivers == 0;
-  if (!again) stage_.forget();  // whoever it goes to: the memory may have been written to since
+  if (hints.receivers != 0) stage_.forget();  // whoever it goes to: the memory may have been written to since
   if (peer.failed) return peer.failure;
   if (index == rank_) return send_to_self(head, body, completion);
   const bool moves = hints.use == BodyUse::kMoved && body.size() > most_staged_moves(hints.receivers != 1);
   const bool is_read = peer.offers && (moves || peer.staged >= kMostStagedAhead);
   if (peer.sees_stage && !is_read && body.size() > kQueueBodyBytes)
-    if (const auto sent = send_staged(peer, head, body, again)) return *sent;
+    if (const auto sent = send_staged(peer, head, body, hints)) return *sent;
   if (peer.offers && body.size() >= (peer.queue.is_open() ? kQueueBodyBytes + 1 : kPeerReadThreshold)) {
     return send_offer(peer, head, body, completion);
   }

@@ -103,7 +103,7 @@ class UcxTransport final : public Transport {
   Result<Progress> send_offer(Peer& peer, std::span<const std::byte> head,
                               std::span<const std::byte> body, Completion* completion);
   std::optional<Result<Progress>> send_staged(Peer& peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                                              bool again);
+                                              const SendHints& hints);
   Result<Progress> send_to_self(std::span<const std::byte> head, std::span<const std::byte> body,
                                 Completion* completion);
   void finish(Operation* operation, const Status& status);

@@ -25,7 +25,9 @@ class MeddlingTransport final : public Transport, public TransportSink {
 
   Result<Progress> send(int peer, std::span<const std::byte> head, std::span<const std::byte> body,
                         Completion* completion, const SendHints& hints) override {
-    return inner_->send(peer, head, body, completion, hints);
+    SendHints left = hints;
+    if (meddling_.second && hints.second) meddling_.second(body, *std::exchange(left.second, nullptr));
+    return inner_->send(peer, head, body, completion, left);
   }
 
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,

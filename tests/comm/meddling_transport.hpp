@@ -22,6 +22,9 @@ struct Meddling {
   /// Sees where bodies are taken to.
   std::function<void(std::span<std::byte>)> taken = nullptr;
 
+  /// May make the second copy of a body that wants one.
+  std::function<void(std::span<const std::byte>, SecondCopy&)> second = nullptr;
+
   /// Puts it around a transport.
   std::unique_ptr<Transport> operator()(std::unique_ptr<Transport> transport) const;
 };

@@ -113,7 +113,7 @@ class LoopbackTransport final : public Transport {
   const TransportInfo& info() const override { return info_; }
 
   Result<Progress> send(int peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                        Completion* completion, const SendHints&) override;
+                        Completion* completion, const SendHints& hints) override;
   Result<Progress> receive(Incoming& message, std::span<std::byte> dst,
                            Completion* completion) override;
   void discard(Incoming& message) override;
@@ -147,7 +147,8 @@ LoopbackTransport::~LoopbackTransport() {
 // ---- Sending and receiving ----
 
 Result<Progress> LoopbackTransport::send(int peer, std::span<const std::byte> head,
-                                         std::span<const std::byte> body, Completion* completion, const SendHints&) {
+                                         std::span<const std::byte> body, Completion* completion,
+                                         const SendHints& hints) {
   Guard guard(core_->mutex);
   if (peer < 0 || peer >= size() || head.size() > kMaxHeadBytes) {
     return error(UZIP_ERR_INTERNAL, "head of %zu bytes to process %d", head.size(), peer);
@@ -172,6 +173,10 @@ Result<Progress> LoopbackTransport::send(int peer, std::span<const std::byte> he
   message->head.assign(head.begin(), head.end());
   message->source = body.data();
   message->bytes = body.size();
+  if (hints.second && (drawn ? core_->chance() : options.second_copies)) {
+    std::copy(body.begin(), body.end(), hints.second->to);
+    hints.second->made = true;
+  }
   message->owns_body = eager || options.tamper;
   if (message->owns_body) message->copy.assign(body.begin(), body.end());
   if (options.tamper) options.tamper(rank_, peer, message->head, message->copy);

@@ -37,7 +37,9 @@ struct LoopbackOptions {
   bool slow_receives = false;
   /// send() of copied bodies returns kPending as well, and completes in a later progress().
   bool slow_sends = false;
-  /// Draws the four above (eager if it fits) for each message anew.
+  /// send() makes the second copy that is wanted (SendHints).
+  bool second_copies = false;
+  /// Draws the five above (eager if it fits) for each message anew.
   bool random_modes = false;
   /// Transport::take_expected() takes copied bodies that are due, if messages of one sender keep their order.
   bool take_expected = true;

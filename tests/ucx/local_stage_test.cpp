@@ -1,9 +1,11 @@
 // The stage: places of its own for the bodies that are there at a time, and nothing outside of it.
+#include "base/cpu.hpp"
 #include "ucx/local_queue.hpp"
 #include "ucx/local_stage.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <random>
@@ -92,6 +94,33 @@ TEST_F(LocalStageTest, ReadersShareAPlaceUntilAllHaveGivenItBack) {
   stage.forget();
   EXPECT_EQ(stage.share(body), std::nullopt);
   EXPECT_EQ(std::memcmp(memory.data() + begin, body.data(), body.size()), 0);
+}
+
+TEST_F(LocalStageTest, MakesTheSecondCopyWhereItSaysSo) {
+  for (bool streams : {false, true})
+    for (size_t bytes : {size_t{1}, size_t{100}, size_t{16384}, size_t{16385}, size_t{100000}, kMostStagedBytes}) {
+      const auto body = some_bytes(bytes, bytes), untouched = std::vector<std::byte>(bytes + 2, std::byte{0xee});
+      auto other = untouched;
+      SecondCopy second{other.data() + 1, streams};
+      const auto begin = stage.put(body, &second);
+      ASSERT_TRUE(begin);
+      EXPECT_EQ(std::memcmp(memory.data() + *begin, body.data(), bytes), 0) << bytes;
+      EXPECT_EQ(second.made, cpu_vendor() != CpuVendor::kAmd);
+      auto expected = untouched;
+      if (second.made) std::copy(body.begin(), body.end(), expected.begin() + 1);
+      EXPECT_TRUE(other == expected) << bytes << streams;
+      stage.give(*begin, bytes);
+    }
+}
+
+TEST_F(LocalStageTest, MakesNoSecondCopyOfWhatItRefuses) {
+  std::vector<std::byte> other(kMostStagedBytes + 1);
+  SecondCopy second{other.data(), true};
+  EXPECT_EQ(stage.put(some_bytes(kMostStagedBytes + 1, 1), &second), std::nullopt);
+  while (stage.put(some_bytes(kMostStagedBytes, 2))) {}
+  EXPECT_EQ(stage.put(some_bytes(kMostStagedBytes, 3), &second), std::nullopt);
+  EXPECT_FALSE(second.made);
+  EXPECT_TRUE(other == std::vector<std::byte>(kMostStagedBytes + 1));
 }
 
 TEST_F(LocalStageTest, RefusesWhatItIsNotFor) {

@@ -1,5 +1,6 @@
 // UcxTransport between real processes: sizes, many ranks on few cores, sleeping, fall-backs,
 // leftovers.
+#include "base/cpu.hpp"
 #include "ucx/child.hpp"
 #include "ucx/local_stage.hpp"
 
@@ -84,6 +85,45 @@ TEST(UcxProcessesOfOneHost, ReadWhatIsMovedWhereTheyMay) {
     });
     EXPECT_EQ(group.wait_for_all(), "") << how.bytes << (how.peer_read ? " with" : " without") << " peer reads";
   }
+}
+
+// Whatever the way of a body, the place for a second copy has all of it or nothing, as the transport says.
+TEST_P(UcxProcesses, MakeSecondCopiesAsTheySay) {
+  ProcessGroup group(2);
+  group.start([&](int rank, const auto& allgather) {
+    Child child(way(), rank, 2, allgather);
+    CHILD_CHECK(child.ok());
+    size_t sent = 0;
+    for (size_t bytes : {size_t{0}, size_t{40}, size_t{8192}, size_t{16384}, size_t{16385}, size_t{100000}, size_t{512} << 10,
+                         (size_t{512} << 10) + 1, size_t{3} << 20})
+      for (const BodyUse use : {BodyUse::kAny, BodyUse::kMoved})
+        for (const bool streams : {false, true})
+          for (const int peer : {1 - rank, rank}) {
+            const auto body = pattern(bytes, 3 * bytes + streams);
+            const std::vector<std::byte> untouched(bytes + 1, std::byte{0xee});
+            auto other = untouched;
+            SecondCopy second{other.data(), streams};
+            std::vector<Pending> sends;
+            sends.push_back(start_send(*child.transport, peer, as_head("x"), body, {use, 1, &second}));
+            CHILD_CHECK(!second.made || sends[0].finished());
+            auto expected = untouched;
+            if (second.made) std::copy(body.begin(), body.end(), expected.begin());
+            CHILD_CHECK(other == expected);
+            const bool staged = way().local_queues && peer != rank && bytes > 16384 && bytes <= size_t{512} << 10 &&
+                                (use == BodyUse::kAny || bytes <= most_staged_moves(false));
+            CHILD_CHECK(second.made == (staged && cpu_vendor() != CpuVendor::kAmd));
+            ++sent;
+            CHILD_CHECK(child.until([&] { return child.count("x") >= sent && child.inbox->all_received() && all_finished(sends); }));
+            CHILD_CHECK(other == expected);
+          }
+    for (const Inbox::Message& message : child.inbox->messages) {
+      const size_t bytes = message.body.size();
+      CHILD_CHECK(message.head != "x" || message.body == pattern(bytes, 3 * bytes) || message.body == pattern(bytes, 3 * bytes + 1));
+    }
+    CHILD_CHECK(child.leave(2));
+    return 0;
+  });
+  EXPECT_EQ(group.wait_for_all(), "");
 }
 
 // One copy for all receivers of a body; when they have given it back, or the body has changed, another one. The sender may be
