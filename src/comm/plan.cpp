@@ -60,7 +60,10 @@ size_t Plan::result_bytes() const {
 BodyUse Plan::body_use() const {
   const bool per_rank = !point_to_point() && !of_vectors() && shape.counts.empty();
   const size_t bytes = shape.count * datatype_size(shape.type) * static_cast<size_t>(per_rank ? shape.size : 1);
-  return !codec && !is_reduction(shape.kind) && (reads || bytes <= kMostCachedBytes) ? BodyUse::kMoved : BodyUse::kAny;
+  // A large all-gather goes through the stage, which gets its copy of a rank's own part with the same reading as the result.
+  const bool is_staged = streams && shape.kind == CallKind::kAllgather;
+  const bool cached = bytes <= kMostCachedBytes && !is_staged;
+  return !codec && !is_reduction(shape.kind) && (reads || cached) ? BodyUse::kMoved : BodyUse::kAny;
 }
 
 uint16_t Plan::compute_digest() const {

@@ -45,6 +45,7 @@ class Plan {
   uint32_t rounds = 0;
   uint32_t window = 1;    ///< rounds in flight
   bool reads = false;         ///< receivers read the senders' memory, however long the messages are
+  bool streams = false;       ///< what no later step reads of the result is written past the caches
   uint32_t split_rounds = 0;  ///< the first rounds use split-send
   std::vector<int> hosts;     ///< by rank, if some ranks share a host and others don't; else empty
   std::vector<int> sockets;   ///< by rank, if the algorithm groups the ranks of a host (Shape::sockets); else empty

@@ -7,13 +7,6 @@
 #include <utility>
 
 namespace uzip {
-namespace {
-
-/// A result of this size does not stay in the caches until the call is over: the parts of it that no later step
-/// reads are better written past them.
-constexpr size_t kPastCachesBytes = size_t{32} << 20;
-
-}  // namespace
 
 /// What must be true of a frame before any of it is written. Count and type first: they are the caller's.
 Status Round::check_frame(const Step& step, const FrameHeader& frame, size_t body_bytes) const {
@@ -145,7 +138,7 @@ Result<Progress> Round::copy(const Step& step, StepState& state) {
 /// Whether what the step writes is a part of a large result that no later step reads.
 bool Round::goes_past_caches(const StepState& state) const {
   return schedule_->schedule.steps[state.step].dst.slot == Slot::kOutput && !request_.device() &&
-         schedule_->schedule.dependents[state.step].empty() && request_.plan().result_bytes() >= kPastCachesBytes;
+         schedule_->schedule.dependents[state.step].empty() && request_.plan().streams;
 }
 
 /// Where the elements of a raw frame belong, if they may go there at once: nothing but a decoding reads the frame, and

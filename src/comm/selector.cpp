@@ -33,6 +33,11 @@ constexpr size_t kChunkAlignment = 64;
 constexpr uint32_t kSharedMemoryWindow = 3;
 /// With more ranks a broadcast is faster by way of copies that they share.
 constexpr int kMostBroadcastAtOnce = 3;
+/// A result of this size does not stay in the caches until the call is over: the parts of it that no later step reads are better
+/// written past them. Between Intel's cores it is the results of all ranks together, but for what a rank's own caches may keep; in
+/// place twice as much, since there is nothing else.
+constexpr size_t kPastCachesBytes = size_t{32} << 20;
+constexpr size_t kMostOwnCachesBytes = size_t{8} << 20;
 /// What a rank reads of another's memory at a time, so that it does something else now and then.
 constexpr size_t kMovedPieceBytes = size_t{16} << 20;
 constexpr uint32_t kNetworkWindow = 8;
@@ -338,6 +343,13 @@ void Selector::move_in_large_pieces(Plan& plan) const {
   plan.reads = true;
 }
 
+bool Selector::streams(const Plan& plan) const {
+  const bool share = cpu_vendor() == CpuVendor::kIntel && link_.shared_memory && !plan.point_to_point() && !plan.with_neighbors();
+  size_t least = kPastCachesBytes;
+  if (share) least = std::max(least / static_cast<size_t>(plan.shape.size), kMostOwnCachesBytes) * (plan.shape.in_place ? 2 : 1);
+  return plan.result_bytes() >= least;
+}
+
 Result<Plan> Selector::select(const CallShape& shape) const {
   Plan plan;
   plan.shape = shape;
@@ -346,6 +358,7 @@ Result<Plan> Selector::select(const CallShape& shape) const {
   UZIP_RETURN_IF_ERROR(choose_codec(plan, measured));
   UZIP_RETURN_IF_ERROR(choose_rounds(plan, measured));
   UZIP_RETURN_IF_ERROR(choose_algorithm(plan, measured));
+  plan.streams = streams(plan);
   if (!shape.options.chunk_bytes && !(measured && measured->way.chunk_bytes)) move_in_large_pieces(plan);
   if (plan.algorithm && !sockets_.empty() && expect(plan, *plan.algorithm).by_socket) plan.sockets = sockets_;
   plan.digest = plan.compute_digest();

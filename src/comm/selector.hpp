@@ -68,6 +68,7 @@ class Selector {
   Status choose_rounds_of_pairs(Plan& plan, size_t bytes) const;
   Status choose_neighbor_rounds(Plan& plan) const;
   Status choose_algorithm(Plan& plan, const TunedCall* tuned) const;
+  bool streams(const Plan& plan) const;
   void move_in_large_pieces(Plan& plan) const;
   bool has_one_order(CallKind kind) const;
   const Algorithm* cheapest_algorithm(const Plan& plan, std::span<const Algorithm* const> allowed) const;
