@@ -12,8 +12,14 @@ namespace {
 /// Larger messages are worth a schedule, whose long steps leave time for others. Where nothing is reduced there are none.
 constexpr size_t kMostReducedBytes = kMostPolledBytes;
 constexpr size_t kMostGatheredBytes = 1024 * 1024;
+/// Between two ranks: as long as a message that is read in one piece (Selector), which a schedule would take at one go, too.
+constexpr size_t kMostGatheredOfTwoBytes = 8 * 1024 * 1024;
 /// A rank's own elements of this size are copied while the others' are on their way; fewer take no time.
 constexpr size_t kCopiedMeanwhile = 4 * 1024;
+/// Of an all-gather between two ranks what is longer is taken first if it comes within some turns. Both begin at about the same
+/// time, and who reads the other's elements first ends with its own, which the next call on them finds in the caches.
+constexpr size_t kMostCopiedFirst = 64 * 1024;
+constexpr int kTurnsBeforeCopy = 40;
 constexpr int kMostRanks = 16;
 
 bool has_one_hop(const Plan& plan) {
@@ -23,7 +29,10 @@ bool has_one_hop(const Plan& plan) {
   return plan.algorithm && plan.algorithm->one_hop && alike && !scratch && !plan.point_to_point();
 }
 
-size_t most_bytes(CallKind kind) { return is_reduction(kind) ? kMostReducedBytes : kMostGatheredBytes; }
+size_t most_bytes(const CallShape& shape) {
+  if (is_reduction(shape.kind)) return kMostReducedBytes;
+  return shape.kind == CallKind::kAllgather && shape.size == 2 ? kMostGatheredOfTwoBytes : kMostGatheredBytes;
+}
 
 size_t message_bytes(const Plan& plan) { return plan.shape.count * datatype_size(plan.shape.type); }
 
@@ -31,7 +40,7 @@ size_t message_bytes(const Plan& plan) { return plan.shape.count * datatype_size
 
 bool DirectExchange::suits(const Plan& plan) {
   return has_one_hop(plan) && plan.rounds == 1 && !plan.codec && plan.shape.size > 1 && plan.shape.size <= kMostRanks &&
-         message_bytes(plan) <= most_bytes(plan.shape.kind);
+         message_bytes(plan) <= most_bytes(plan.shape);
 }
 
 DirectExchange::Way DirectExchange::way_of(CallKind kind) {
@@ -89,7 +98,9 @@ void DirectExchange::start() {
   head_ = request_.sealed_head({MessageKind::kCollective, 0, 0}, raw_frame_header(args.type, args.count));
   if (const Status sent = send_all(); !sent.ok()) return request_.fail(sent);
   if (missing_ == 0) return finish();
-  if (bytes_ >= kCopiedMeanwhile) copy_own();
+  idle_turns_ = 0;
+  const bool takes_first = ranks_ == 2 && bytes_ > kMostCopiedFirst && args.kind == CallKind::kAllgather;
+  if (bytes_ >= kCopiedMeanwhile && !takes_first) copy_own();
 }
 
 /// To the next rank first. Where all get the same the transport may make one copy for them.
@@ -109,6 +120,12 @@ Status DirectExchange::send_all() {
     }
   }
   return Status();
+}
+
+bool DirectExchange::work_while_idle() {
+  if (copied_ || missing_ == 0 || ++idle_turns_ < kTurnsBeforeCopy || bytes_ < kCopiedMeanwhile) return false;
+  copy_own();
+  return true;
 }
 
 /// This rank's elements to their place in the result, once.
@@ -154,6 +171,8 @@ bool DirectExchange::on_message(Incoming& incoming, const FrameHeader& frame, in
     ++pending_;
   } else if (--missing_ == 0) {
     finish();
+  } else {
+    copy_own();  // while the other one reads
   }
   return true;
 }

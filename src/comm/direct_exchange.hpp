@@ -36,6 +36,9 @@ class DirectExchange {
   /// Whether poll() may find something: what is longer comes by other ways.
   bool expects() const { return missing_ > 0 && bytes_ <= kMostPolledBytes; }
 
+  /// Called when nothing has moved: does what need not be done earlier. False if there is nothing.
+  bool work_while_idle();
+
   /// Takes what has come already and is just what the call expects, without the way through on_message(). True if
   /// there was something.
   bool poll();
@@ -84,6 +87,7 @@ class DirectExchange {
   size_t ranks_ = 0, rank_ = 0, root_ = 0;
   Way way_;
   bool copied_ = false;               ///< this rank's elements are where they belong
+  int idle_turns_ = 0;                ///< since the call began
   uint32_t missing_ = 0;              ///< operands, and sends, that are not done
   uint32_t pending_ = 0;
 };

@@ -279,7 +279,7 @@ void Engine::wait(Request& request, std::unique_lock<std::mutex>& lock, double l
     bool moved = false;
     for (int i = 0; i < polls_per_turn_ && request.expects() && !(moved = request.poll()); ++i) pause_a_moment();
     if (moved && request.done()) return;
-    const bool look = moved || progress() ? patience.moved() : patience.idle(lock);
+    const bool look = moved || progress() || request.work_while_idle() ? patience.moved() : patience.idle(lock);
     if (look) check_deadline(request, patience);
   }
 }

@@ -123,6 +123,7 @@ class Request {
   /// Takes what is there and expected; true if anything was. See DirectExchange::poll() and DirectMessage::poll().
   bool expects() const { return exchange_.expects() || message_.expects(); }
   bool poll() { return message_.expects() ? message_.poll() : exchange_.poll(); }
+  bool work_while_idle() { return exchange_.work_while_idle(); }
   void on_drained();
 
   // For GpuVote, GpuOffer and GpuPeers.
