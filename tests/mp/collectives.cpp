@@ -4,6 +4,7 @@
 #include "support/coll_facts.hpp"
 #include "support/naive_types.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -288,5 +289,8 @@ int main(int argc, char** argv) {
   sweep(world, fine, {ranks * 3 + 1, 100});
   // Larger than any cache level's share, with the library's own choices.
   for (uzip_coll_t coll : kColls) sweep(world, {coll, UZIP_FP16}, {400009});
+  // A result that is written past the caches, on any processor and on Intel's only.
+  for (const size_t bytes : {size_t{32} << 20, std::max(size_t{8} << 20, (size_t{32} << 20) / ranks)})
+    sweep(world, {UZIP_ALLGATHER, UZIP_FP16}, {bytes / ranks / 2 + 9});
   return world.failures() ? 1 : 0;
 }
