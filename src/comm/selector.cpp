@@ -33,6 +33,10 @@ constexpr size_t kChunkAlignment = 64;
 constexpr uint32_t kSharedMemoryWindow = 3;
 /// With more ranks a broadcast is faster by way of copies that they share.
 constexpr int kMostBroadcastAtOnce = 3;
+/// Few ranks of one socket reduce vectors that stay in the caches faster up a tree than all at once: the formulas don't know
+/// that operands are read where their sender put them, which makes the one hop of a tree cheap (docs/PERFORMANCE.md).
+constexpr int kMostReducedUpATree = 4;
+constexpr size_t kMostBytesUpATree = size_t{4} << 20;
 /// A result of this size does not stay in the caches until the call is over: the parts of it that no later step reads are better
 /// written past them. Between Intel's cores it is the results of all ranks together, but for what a rank's own caches may keep; in
 /// place twice as much, since there is nothing else.
@@ -285,9 +289,16 @@ Status Selector::choose_algorithm(Plan& plan, const TunedCall* tuned) const {
     plan.algorithm = tuned->way.algorithm;
     return Status();
   }
-  plan.algorithm = cheapest_algorithm(plan, allowed);
+  plan.algorithm = reduces_up_a_tree(plan, allowed) ? find_algorithm(Coll::kReduce, "binomial") : cheapest_algorithm(plan, allowed);
   if (plan.algorithm) return Status();
   return error(UZIP_ERR_UNSUPPORTED, "no algorithm of %s supports %d ranks", coll_name(first.coll), first.size);
+}
+
+bool Selector::reduces_up_a_tree(const Plan& plan, std::span<const Algorithm* const> allowed) const {
+  const CallShape& shape = plan.shape;
+  if (shape.kind != CallKind::kReduce || shape.ordered || plan.codec || !link_.shared_memory || !sockets_.empty()) return false;
+  if (shape.size > kMostReducedUpATree || shape.count * datatype_size(shape.type) > kMostBytesUpATree) return false;
+  return std::find(allowed.begin(), allowed.end(), find_algorithm(Coll::kReduce, "binomial")) != allowed.end();
 }
 
 const Algorithm* Selector::cheapest_algorithm(const Plan& plan, std::span<const Algorithm* const> allowed) const {
@@ -378,15 +389,18 @@ std::string Selector::explain(const Plan& plan) const {
                              : tuned_network()                  ? "fastest for the network that uzip_tune measured"
                              : knows_link                       ? "fastest for the network as calibrated"
                                                                 : "fewer bytes on the network";
+  const auto allowed = has_one_order(shape.kind) ? reproducible_algorithms(Coll::kReduce) : algorithms();
+  const char* algorithm_reason = shape.options.algorithm                                 ? "as asked"
+                                 : measured && plan.algorithm == measured->way.algorithm ? "measured"
+                                 : reduces_up_a_tree(plan, allowed) ? "fastest for few ranks that share memory"
+                                                                    : "lowest predicted cost";
   const std::string codec = plan.codec ? tuned_codec_name({plan.codec, plan.level}) : plan.codec_name();
   char line[400];
   int length = std::snprintf(line, sizeof line,
                 "%s %zu %s, %d ranks: algorithm %s%s (%s), codec %s (%s), %u round(s) of %zu elements a rank (%s), "
                 "%u in flight, split-send in the first %u",
                 call_name(shape.kind), shape.count, datatype_info(shape.type).name, shape.size,
-                plan.algorithm_name(), plan.sockets.empty() ? "" : " by socket", shape.options.algorithm ? "as asked"
-                : measured && plan.algorithm == measured->way.algorithm ? "measured" : "lowest predicted cost",
-                codec.c_str(), codec_reason, plan.rounds, plan.chunk, shape.options.chunk_bytes ? "as asked"
+                plan.algorithm_name(), plan.sockets.empty() ? "" : " by socket", algorithm_reason, codec.c_str(), codec_reason, plan.rounds, plan.chunk, shape.options.chunk_bytes ? "as asked"
                 : measured && measured->way.chunk_bytes ? "measured" : "usual", plan.window, plan.split_rounds);
   if (measured && length > 0 && static_cast<size_t>(length) < sizeof line)
     std::snprintf(line + length, sizeof line - static_cast<size_t>(length),

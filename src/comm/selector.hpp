@@ -71,6 +71,8 @@ class Selector {
   bool streams(const Plan& plan) const;
   void move_in_large_pieces(Plan& plan) const;
   bool has_one_order(CallKind kind) const;
+  /// Whether measurements, not formulas, choose the algorithm of a reduction to one rank.
+  bool reduces_up_a_tree(const Plan& plan, std::span<const Algorithm* const> allowed) const;
   const Algorithm* cheapest_algorithm(const Plan& plan, std::span<const Algorithm* const> allowed) const;
   struct Expectation {
     double seconds;
